@@ -1,0 +1,1 @@
+"""Functions for SQL and DataFrames, as they work without any index."""
