@@ -1,0 +1,52 @@
+"""What a rewrite needs from the session that asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import pyarrow as pa
+from datafusion import SessionContext
+
+from ..indexes.query import Query
+from ..indexes.snapshot import Snapshot
+
+
+class SearchableTable(Hashable, Protocol):
+    """A Lance table as the session registered it. Two are the same only if identical."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def snapshot(self) -> Snapshot: ...
+
+    @property
+    def fragment_ids(self) -> frozenset[int]:
+        """The fragments that the table shows."""
+        ...
+
+
+class Environment(Protocol):
+    """The session's side of a rewrite."""
+
+    def analysis_context(self, *, flatten_subqueries: bool) -> SessionContext:
+        """A private context with the session's configuration, in which plans are analysed."""
+        ...
+
+    def watch(self) -> AbstractContextManager[list[SearchableTable]]:
+        """Collects the Lance tables that DataFusion asks for anything on this thread."""
+        ...
+
+    def index_scan(self, table: SearchableTable, query: Query, covered: frozenset[int]) -> Any:
+        """A table provider of the query's rows in the covered fragments."""
+        ...
+
+    def rest_scan(self, table: SearchableTable, fragment_ids: frozenset[int]) -> Any:
+        """A table provider of all rows of the given fragments."""
+        ...
+
+    def bound_scan(self, table: SearchableTable, query: Query, covered: frozenset[int]) -> Any:
+        """A stand-in for the table: the query's rows of the covered fragments, all of the others."""
+        ...

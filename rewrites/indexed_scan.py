@@ -1,0 +1,53 @@
+"""A scan of a Lance table, as the rules see it: its columns and the indexes on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from datafusion.expr import Expr
+
+from ..indexes.errors import UnusableIndexError
+from ..indexes.manifest import LanceIndex
+from ..indexes.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedScan:
+    """`schema` is the table's; `notes` collects why a recognizable predicate is not served."""
+
+    table_name: str
+    schema: pa.Schema
+    snapshot: Snapshot
+    notes: list[str] = field(default_factory=list)
+
+    def column_of(self, expression: Expr) -> str | None:
+        """The name of the column that the expression reads, through one cast at most."""
+        variant = expression.variant_name()
+        if variant == "Cast":
+            expression = expression.rex_call_operands()[0]
+            variant = expression.variant_name()
+        return expression.to_variant().name() if variant == "Column" else None
+
+    def element_type(self, column: str) -> pa.DataType:
+        """The type of the elements of a list column."""
+        return self.schema.field(column).type.value_type
+
+    def index_on(self, column: str, kind: str) -> LanceIndex | None:
+        """The usable index of that kind on the column; one that covers nothing is noted."""
+        for index in self.snapshot.indexes_on(column):
+            if index.kind != kind:
+                continue
+            try:
+                covered = self.snapshot.covered_fragments(index)
+            except UnusableIndexError as error:
+                self.notes.append(f"table {self.table_name}: {error}")
+                continue
+            if covered:
+                return index
+            self.note(index, "covers no fragment of this version")
+        return None
+
+    def note(self, index: LanceIndex, reason: str) -> None:
+        """Records why the index does not serve a predicate."""
+        self.notes.append(f"table {self.table_name}, index {index.name}: {reason}")
