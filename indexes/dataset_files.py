@@ -1,0 +1,65 @@
+"""Reading the files of a Lance dataset, wherever its storage and its base paths are."""
+
+from __future__ import annotations
+
+import posixpath
+import tempfile
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import lance
+from lance.file import LanceFileReader, LanceFileSession
+
+
+class DatasetFiles:
+    """The files under one base path, read through pylance's own object stores.
+
+    Every method raises `OSError` where a file is not there or cannot be read.
+    """
+
+    def __init__(self, base: str, session: LanceFileSession) -> None:
+        self.base = base
+        self._session = session
+        self._local = _local_folder(base)
+
+    @classmethod
+    def at(cls, dataset: lance.LanceDataset, base: str) -> DatasetFiles:
+        """The files under `base`, with the storage options that `dataset` has for it."""
+        # pylance keeps the options of base paths in other stores beside the dataset's own.
+        of_bases: dict[str, dict[str, str]] = getattr(dataset, "_base_store_params", None) or {}
+        options = of_bases.get(base) or dataset.latest_storage_options()
+        return cls(base, LanceFileSession(base, storage_options=options))
+
+    def path(self, relative: str) -> str:
+        """The full path of a file, for messages and as a key."""
+        return posixpath.join(self.base, relative)
+
+    def contains(self, relative: str) -> bool:
+        """Whether the file is there."""
+        return self._session.contains(relative)
+
+    def read(self, relative: str) -> bytes:
+        """A whole file."""
+        if self._local is not None:
+            return (self._local / relative).read_bytes()
+        # A session reads ranges only, and tells no file's length.
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / "file"
+            self._session.download_file(relative, copy)
+            return copy.read_bytes()
+
+    def read_range(self, relative: str, offset: int, length: int) -> bytes:
+        """`length` bytes of a file from `offset` on."""
+        return self._session.read_range(relative, offset, length)
+
+    def open(self, relative: str, columns: list[str] | None = None) -> LanceFileReader:
+        """A reader of one Lance file; raises what pylance raises where it is not one."""
+        return self._session.open_reader(relative, columns)
+
+
+def _local_folder(base: str) -> Path | None:
+    parts = urlsplit(base)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path))
+    # A letter is the drive of a Windows path.
+    return Path(base) if len(parts.scheme) <= 1 else None
