@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import lance
 import pyarrow as pa
 import pytest
 from datafusion import DataFrame, SessionContext, col, lit
@@ -21,6 +22,7 @@ from datafusion import functions as f
 
 from datafusion_lance.engine import LanceSessionContext
 
+from .missing_postings import all_but, copy_without, no_postings
 from .oracle_rows import (
     Comparison,
     TwiceStored,
@@ -916,10 +918,6 @@ def scans(corpus: Corpus, request: pytest.FixtureRequest) -> dict[str, tuple[str
     return scans
 
 
-def named(*names: str) -> tuple[Statement, ...]:
-    return tuple(s for s in STATEMENTS if s.name in names)
-
-
 @pytest.mark.parametrize("where", ["indexed", "unindexed"])
 @pytest.mark.parametrize("statement", STATEMENTS, ids=lambda s: s.name)
 def test_answer_is_that_of_plain_datafusion(
@@ -942,3 +940,85 @@ def test_at_least_fifty_statements_use_an_index(scans: dict[str, tuple[str, ...]
 
 def test_no_statement_uses_an_index_when_they_are_off(corpus: Corpus) -> None:
     assert not [s.name for s in STATEMENTS if index_scans(corpus.frame(s, "unindexed"))]
+
+
+@pytest.fixture(scope="module")
+def emptied(
+    tables: tuple[TwiceStored, ...], tmp_path_factory: pytest.TempPathFactory
+) -> LanceSessionContext:
+    """A session over copies of the tables whose indexes have lost every posting."""
+    folder = tmp_path_factory.mktemp("emptied")
+    context = LanceSessionContext()
+    for table in tables:
+        copy = folder / table.path.name
+        copy_without(table.path, copy, no_postings)
+        context.register_lance(table.name, str(copy))
+    return context
+
+
+def test_answers_from_an_index_without_postings_change_and_no_others(
+    corpus: Corpus, scans: dict[str, tuple[str, ...]], emptied: LanceSessionContext
+) -> None:
+    changed = {
+        statement.name
+        for statement in STATEMENTS
+        if statement.comparison.difference(
+            statement.frame(emptied).to_arrow_table(),
+            corpus.frame(statement, "memory").to_arrow_table(),
+        )
+    }
+    assert changed == {name for name, lines in scans.items() if lines}
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("all of two", "dog"),
+        ("operator @>", "snow"),
+        ("top k", "night"),
+        ("limit and offset", "night"),
+        ("left join", "sea"),
+        ("anti join", "rain"),
+        ("exists", "tree"),
+        ("not in", "night"),
+        ("correlated scalar subquery", "dog"),
+        ("window", "rain"),
+        ("unnest the indexed column", "sea"),
+        ("view", "night"),
+        ("prepared statement", "rain"),
+        ("chain: filter and select", "night"),
+    ],
+)
+def test_one_posting_taken_out_changes_the_answer(
+    name: str,
+    label: str,
+    corpus: Corpus,
+    tables: tuple[TwiceStored, ...],
+    tmp_path: Path,
+) -> None:
+    (statement,) = (s for s in STATEMENTS if s.name == name)
+    expected = corpus.frame(statement, "memory").to_arrow_table()
+    shot, address = covered_row_with(label, tables[0], set(expected["shot"].to_pylist()))
+    context = LanceSessionContext()
+    for table in tables:
+        context.register_lance(table.name, str(table.path))
+    copy_without(tables[0].path, tmp_path / "images.lance", all_but("tags", label, address))
+    context.deregister_table("images")
+    context.register_lance("images", str(tmp_path / "images.lance"))
+    changed = statement.frame(context).to_arrow_table()
+    assert shot in expected["shot"].to_pylist()
+    assert shot not in changed["shot"].to_pylist()
+
+
+def covered_row_with(label: str, table: TwiceStored, shots: set[int]) -> tuple[int, int]:
+    """One of the shots that an index covers and whose tags have the label; its row address."""
+    dataset = lance.dataset(table.path)
+    covered = set(dataset.list_indices()[0]["fragment_ids"])
+    rows = dataset.to_table(columns=["shot", "tags"], with_row_address=True).to_pylist()
+    return next(
+        (row["shot"], row["_rowaddr"])
+        for row in rows
+        if row["shot"] in shots
+        and label in (row["tags"] or ())
+        and row["_rowaddr"] >> 32 in covered
+    )
