@@ -210,4 +210,26 @@ class Is:
         return f"{_enclosed(self.child)} IS {word}"
 
 
-Query: TypeAlias = HasAny | HasAll | And | Or | Not | Is
+@dataclass(frozen=True, slots=True)
+class Superset:
+    """A predicate that is TRUE only where `child` is: `child AND` what no index answers."""
+
+    child: Query
+
+    @property
+    def exact(self) -> bool:
+        return False
+
+    @property
+    def null_known(self) -> bool:
+        return False
+
+    @property
+    def indexes(self) -> frozenset[LanceIndex]:
+        return self.child.indexes
+
+    def __str__(self) -> str:
+        return str(self.child)
+
+
+Query: TypeAlias = HasAny | HasAll | And | Or | Not | Is | Superset

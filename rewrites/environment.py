@@ -23,8 +23,8 @@ class SearchableTable(Hashable, Protocol):
     def snapshot(self) -> Snapshot: ...
 
     @property
-    def fragment_ids(self) -> frozenset[int]:
-        """The fragments that the table shows."""
+    def shown_fragments(self) -> frozenset[int]:
+        """The fragments whose rows the table shows."""
         ...
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,7 +65,7 @@ def rewrite(dataframe: DataFrame, environment: Environment) -> Rewritten:
         ).schema() != dataframe.schema():
             # Taken out of an expression, a scalar subquery's count becomes nullable.
             continue
-        rebuilt = analysis.rebuilt(environment, notes) or analysis.bound(environment, notes)
+        rebuilt = analysis.rebuilt(environment) or analysis.bound(environment, notes)
         if rebuilt is not None:
             return Rewritten(rebuilt.plan, rebuilt.index_scans, rebuilt.bound, tuple(notes))
         break
@@ -103,7 +104,7 @@ class _Analysis:
         )
         return cls(context, optimized, scans, tables, served)
 
-    def rebuilt(self, environment: Environment, notes: dict[str, None]) -> Rewritten | None:
+    def rebuilt(self, environment: Environment) -> Rewritten | None:
         """The plan with index scans in place of the served scans; None where that fails."""
         leaves: dict[Path, DataFrame] = {}
         originals: dict[Path, DataFrame] = {}
@@ -135,7 +136,7 @@ class _Analysis:
         found, read = served.found, served.read
         pushed = list(found.pushed)
         leaf = self._scan(found, name, scan, [*pushed, *read.leftover, *read.recheck])
-        rest = served.table.fragment_ids - served.covered
+        rest = served.table.shown_fragments - served.covered
         if not rest:
             return leaf
         assert found.predicate is not None
@@ -193,7 +194,8 @@ def _identify(
         return (touched[0],)
     tables = []
     for scan in scans:
-        with environment.watch() as asked:
+        with environment.watch() as asked, suppress(Exception):
+            # A recursive query's own work table cannot be planned by itself.
             context.create_dataframe_from_logical_plan(scan.scan).execution_plan()
         tables.append(asked[0] if asked else None)
     return tuple(tables)
@@ -211,7 +213,7 @@ def _serve(found: FoundScan, table: SearchableTable, notes: dict[str, None]) -> 
     notes.update(dict.fromkeys(scan.notes))
     if read.query is None:
         return None
-    covered = table.fragment_ids.intersection(
+    covered = table.shown_fragments.intersection(
         *(table.snapshot.covered_fragments(index) for index in read.query.indexes)
     )
     if not covered:

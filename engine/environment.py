@@ -1,0 +1,91 @@
+"""The session's side of a rewrite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset
+from datafusion import DataFrame, SessionContext
+
+from ..indexes.query import Query
+from ..rewrites.rewrite import rewrite
+from .execution import Execution
+from .index_scan import IndexScan
+from .lance_table import LanceTable
+from .registry import RegisteredTable
+from .scan_identity import stand_ins, watch
+
+_FLATTEN_SUBQUERIES = "datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery"
+_PUSH_LEAF_EXPRESSIONS = "datafusion.optimizer.enable_leaf_expression_pushdown"
+
+
+class SessionEnvironment:
+    """Makes what a rewrite of one of the context's plans asks for."""
+
+    def __init__(self, context: SessionContext) -> None:
+        self._context = context
+
+    def analysis_context(self, *, flatten_subqueries: bool) -> SessionContext:
+        config = self._context.copied_config().set(_PUSH_LEAF_EXPRESSIONS, "false")
+        if flatten_subqueries:
+            # Otherwise scans hide in subquery expressions.
+            config = config.set(_FLATTEN_SUBQUERIES, "false")
+        context = SessionContext(config)
+        # It would take predicates out of their filters; it runs when the plan runs.
+        context.remove_optimizer_rule("common_sub_expression_eliminate")
+        return context
+
+    def watch(self) -> AbstractContextManager[list[Any]]:
+        return watch()
+
+    def index_scan(self, table: RegisteredTable, query: Query, covered: frozenset[int]) -> Any:
+        return IndexScan(table, table.snapshot, query, covered)
+
+    def rest_scan(self, table: RegisteredTable, fragment_ids: frozenset[int]) -> Any:
+        return table.restricted(fragment_ids)
+
+    def bound_scan(self, table: RegisteredTable, query: Query, covered: frozenset[int]) -> Any:
+        rest = table.shown_fragments - covered
+        return BoundScan(
+            table,
+            self.index_scan(table, query, covered),
+            self.rest_scan(table, rest) if rest else None,
+        )
+
+
+class BoundScan(pyarrow.dataset.Dataset):
+    """A table's candidate rows: those of an index scan, and all of the uncovered fragments."""
+
+    def __init__(self, table: LanceTable, index_scan: IndexScan, rest: LanceTable | None) -> None:
+        self.index_scan = index_scan
+        self._table = table
+        self._rest = rest
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._table.schema
+
+    def scanner(self, columns: Sequence[str] | None = None, **scan: Any) -> Any:
+        return self._table.scanner(columns=columns, **scan)
+
+    def get_fragments(self, filter: pc.Expression | pa.Scalar | bool | None = None) -> list[Any]:
+        rest = [] if self._rest is None else self._rest.get_fragments(filter)
+        return [*self.index_scan.get_fragments(filter), *rest]
+
+
+def execution_of(dataframe: DataFrame, context: SessionContext) -> Execution:
+    """What to run for a DataFrame of the context: its plan with index scans where they serve."""
+    rewritten = rewrite(dataframe, SessionEnvironment(context))
+    if rewritten.plan is None:
+        return Execution(dataframe, notes=rewritten.notes)
+    return Execution(
+        context.create_dataframe_from_logical_plan(rewritten.plan),
+        rewritten.index_scans,
+        rewritten.bound,
+        rewritten.notes,
+        lambda: stand_ins(rewritten.bound),
+    )
