@@ -1,0 +1,25 @@
+"""DataFusion sessions that read Lance tables through the indexes stored beside them."""
+
+from __future__ import annotations
+
+from ..indexes.errors import (
+    CorruptIndexError,
+    InvalidArgumentError,
+    LanceIndexError,
+    UnsupportedVersionError,
+    UnusableIndexError,
+)
+from .dataframe import LanceDataFrame
+from .lance_table import LanceTable
+from .session import LanceSessionContext
+
+__all__ = [
+    "CorruptIndexError",
+    "InvalidArgumentError",
+    "LanceDataFrame",
+    "LanceIndexError",
+    "LanceSessionContext",
+    "LanceTable",
+    "UnsupportedVersionError",
+    "UnusableIndexError",
+]

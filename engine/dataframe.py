@@ -1,0 +1,148 @@
+"""A DataFrame that is rewritten when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from datafusion import DataFrame
+from datafusion.catalog import Table
+from datafusion.dataframe import ExplainAnalyzeLevel, ExplainFormat, ExplainMetricCategory
+from datafusion.plan import ExecutionPlan
+
+from .adoption import Method, inherit
+from .execution import Execution, explains
+
+if TYPE_CHECKING:
+    from .session import LanceSessionContext
+
+# These only look at the plan as it was built, or go through other methods.
+LOOKING = frozenset(
+    {
+        "__getitem__",
+        "col",
+        "column",
+        "default_str_repr",
+        "find_qualified_columns",
+        "logical_plan",
+        "optimized_logical_plan",
+        "parse_sql_expr",
+        "schema",
+        "transform",
+    }
+)
+
+# They return a DataFrame, but run this one for it.
+RUNNING = frozenset({"cache", "describe"})
+
+
+def _wrap(name: str, method: Method) -> Method | None:
+    """The method as it is, with its result adopted, or run on the rewritten plan."""
+    chained = method.__annotations__.get("return") in ("DataFrame", DataFrame)
+    if name in LOOKING or (chained and name not in RUNNING):
+
+        def looking(self: LanceDataFrame, *args: Any, **kwargs: Any) -> Any:
+            result = method(self, *args, **kwargs)
+            if chained and not isinstance(result, DataFrame):
+                # `select_exprs` of DataFusion 55 returns its compiled part alone.
+                result = DataFrame(result)
+            return self.session.adopt(result)
+
+        return looking
+
+    def running(self: LanceDataFrame, *args: Any, **kwargs: Any) -> Any:
+        execution = self._execution()
+        with execution.activate():
+            return self.session.adopt(method(execution.dataframe, *args, **kwargs))
+
+    return running
+
+
+@inherit(DataFrame, _wrap)
+class LanceDataFrame(DataFrame):
+    """A DataFusion DataFrame that reads Lance tables through their indexes.
+
+    It is built like any other; its plan is rewritten whenever a method runs or explains it.
+    Methods that return a DataFrame return a LanceDataFrame of the same session.
+    """
+
+    def __init__(self, df: Any, session: LanceSessionContext) -> None:
+        """`df` is the DataFrame of DataFusion's own, compiled part."""
+        super().__init__(df)
+        self.session = session
+        self._last: Execution | None = None
+
+    def execution_plan(self) -> ExecutionPlan:
+        """The physical plan; after a run the one that ran, with its metrics."""
+        execution = self._last or self._execution()
+        with execution.activate():
+            return execution.dataframe.execution_plan()
+
+    def show(self, num: int = 20) -> None:
+        """Prints the first `num` rows; of an EXPLAIN all of them, as DataFusion does."""
+        execution = self._execution()
+        with execution.activate():
+            execution.dataframe.show(_ALL_ROWS if explains(self) else num)
+
+    def explain(
+        self,
+        verbose: bool = False,
+        analyze: bool = False,
+        format: ExplainFormat | None = None,  # noqa: A002 - DataFusion's name for it
+        show_statistics: bool | None = None,
+        analyze_level: ExplainAnalyzeLevel | None = None,
+        analyze_categories: Iterable[ExplainMetricCategory] | None = None,
+    ) -> None:
+        """Prints the plans, with the index scans by name; `analyze` runs the plan, too."""
+        execution = self._execution()
+        with execution.activate():
+            execution.dataframe.explain(
+                verbose, analyze, format, show_statistics, analyze_level, analyze_categories
+            )
+
+    def into_view(self, temporary: bool = False) -> Table:
+        """A table that stands for this DataFrame's query.
+
+        A temporary view is a wall to DataFusion's optimizer, and so to an index. Where the
+        query reads a Lance table it is therefore planned as part of the query that reads it,
+        like the other kind; only its `kind` says `temporary`.
+        """
+        if temporary and self.session.reads_lance(self):
+            return _InlinedTemporaryView(super().into_view())
+        return super().into_view(temporary)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The result as an Arrow C stream, in the order of its partitions, read as it is asked.
+
+        DataFusion plans such a stream on another thread, where tables that are bound to this
+        one could not be found; for those it is made of this thread's streams.
+        """
+        execution = self._execution()
+        if not execution.thread_bound:
+            return execution.dataframe.__arrow_c_stream__(requested_schema)
+        with execution.activate():
+            streams = execution.dataframe.execute_stream_partitioned()
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for stream in streams:
+                for batch in stream:
+                    yield batch.to_pyarrow()
+
+        reader = pa.RecordBatchReader.from_batches(self.schema(), batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def _execution(self) -> Execution:
+        self._last = execution = self.session.execution(self)
+        return execution
+
+
+class _InlinedTemporaryView(Table):
+    """A view that is planned with the query that reads it, and that calls itself temporary."""
+
+    @property
+    def kind(self) -> str:
+        return "temporary"
+
+
+_ALL_ROWS = 2**62

@@ -1,0 +1,287 @@
+"""The session: a SessionContext whose Lance tables are read through their indexes."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from datafusion import (
+    DataFrame,
+    RuntimeEnvBuilder,
+    SessionConfig,
+    SessionContext,
+    SQLOptions,
+)
+from lance import LanceDataset
+
+from ..indexes.cache import ReaderCache
+from ..indexes.errors import InvalidArgumentError
+from .adoption import Method, inherit
+from .dataframe import LanceDataFrame
+from .execution import Execution, execution_of
+from .index_creation import create_index
+from .registry import RegisteredTable, Terms, find_table, open_table, source_of
+from .scan_identity import watch
+
+CACHE_BYTES = 256 * 2**20
+
+Result = TypeVar("Result")
+
+
+def _wrap(name: str, method: Method) -> Method:
+    """The method as it is; a DataFrame or context that it returns becomes one of ours."""
+
+    def adopting(self: LanceSessionContext, *args: Any, **kwargs: Any) -> Any:
+        return self.adopt(method(self, *args, **kwargs))
+
+    return adopting
+
+
+@inherit(SessionContext, _wrap)
+class LanceSessionContext(SessionContext):
+    """A DataFusion session that answers predicates on Lance tables from their indexes.
+
+    It takes SessionContext's own arguments and does everything that one does. Its DataFrames
+    are LanceDataFrames: their plans are rewritten when they run. `use_indexes=False` turns that
+    off. `cache_bytes` limits the bytes of index data that the session keeps in memory.
+
+    Threads may share a session.
+    """
+
+    def __init__(
+        self,
+        config: SessionConfig | None = None,
+        runtime: RuntimeEnvBuilder | None = None,
+        *,
+        use_indexes: bool = True,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> None:
+        super().__init__(config, runtime)
+        self._begin(use_indexes, ReaderCache(cache_bytes))
+
+    @classmethod
+    def wrap(
+        cls,
+        context: SessionContext,
+        *,
+        use_indexes: bool = True,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> LanceSessionContext:
+        """Adopts an existing context: the same catalog, functions and configuration.
+
+        Both stay in use side by side; what one registers the other sees.
+        """
+        if not isinstance(context, SessionContext):
+            raise InvalidArgumentError("context", context, "a SessionContext")
+        session = cls.__new__(cls)
+        session.ctx = context.ctx
+        session._begin(use_indexes, ReaderCache(cache_bytes))
+        return session
+
+    def _begin(self, use_indexes: bool, cache: ReaderCache) -> None:
+        self.use_indexes = use_indexes
+        self._cache = cache
+        self._replacing = threading.Lock()
+        self._replacements = 0
+
+    # Lance tables
+
+    def register_lance(
+        self,
+        name: str,
+        path_or_dataset: Any,
+        version: int | str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        row_id: bool = False,
+    ) -> None:
+        """Registers a Lance dataset as a table.
+
+        `name` is resolved as DataFusion does (`table`, `schema.table`, `catalog.schema.table`,
+        quoted where case matters) and must be free. `version` is a number or a tag; without
+        one the table is at the dataset's current version, which `refresh` moves on (a
+        LanceDataset object: at the version it has). `storage_options` are Lance's, for object
+        stores. `row_id` adds Lance's row ids as the column `_rowid`, uint64.
+
+        Raises InvalidArgumentError for what is no Lance dataset, a version that does not
+        exist, a name that is taken or whose schema does not exist.
+        """
+        self._check_free(name)
+        terms = Terms(source_of(path_or_dataset), version, storage_options, row_id)
+        table = open_table(name, terms, self._cache)
+        with self._replacing:
+            self._check_free(name)
+            self.register_table(name, table)
+
+    def refresh(self, name: str) -> int:
+        """Moves a table to the newest version of its dataset, or of its tag; returns its number.
+
+        Queries that were built before keep the version they were built on. A table that was
+        registered at a version number stays there: that is an InvalidArgumentError.
+        """
+        table = self._lance_table("name", name)
+        if isinstance(table.terms.version, int):
+            raise InvalidArgumentError(
+                "name",
+                name,
+                "a table that follows its dataset; this one was registered at "
+                f"version {table.terms.version}",
+            )
+        dataset = table.terms.open()
+        if dataset.version != table.lance_dataset.version:
+            self._replace(name, table.terms, dataset)
+        return dataset.version
+
+    def create_lance_index(
+        self,
+        table: str,
+        column: str,
+        kind: str,
+        *,
+        name: str | None = None,
+        replace: bool = False,
+        **parameters: Any,
+    ) -> None:
+        """Builds an index on a column of a registered Lance table, which then uses it.
+
+        `kind` is LABEL_LIST. `name` is the index's, by default the column's with `_idx`;
+        `replace` allows that it exists. The index is committed to the newest version of the
+        dataset and the table moves there.
+
+        Raises InvalidArgumentError for an unknown table, column, kind or parameter, a column
+        that the kind does not take, a taken name, and a table fixed at a version.
+        """
+        registered = self._lance_table("table", table)
+        if registered.terms.version is not None:
+            raise InvalidArgumentError(
+                "table",
+                table,
+                "a table at its dataset's current version; this one was registered at "
+                f"version {registered.terms.version!r}",
+            )
+        dataset = create_index(
+            registered.terms.open(), column, kind, name=name, replace=replace, **parameters
+        )
+        self._replace(table, registered.terms, dataset)
+
+    def _lance_table(self, argument: str, name: str) -> RegisteredTable:
+        table = find_table(self.plain, name) if isinstance(name, str) else None
+        if table is None:
+            raise InvalidArgumentError(
+                argument, name, "the name of a table that register_lance registered"
+            )
+        return table
+
+    def _check_free(self, name: str) -> None:
+        if not isinstance(name, str) or not name:
+            raise InvalidArgumentError("name", name, "a table name")
+        try:
+            taken = self.table_exist(name)
+        except Exception as error:
+            raise InvalidArgumentError(
+                "name", name, f"a name in an existing schema ({error})"
+            ) from error
+        if taken:
+            raise InvalidArgumentError(
+                "name", name, "a name that is free; deregister_table frees one, refresh updates one"
+            )
+
+    def _replace(self, name: str, terms: Terms, dataset: LanceDataset) -> None:
+        """Puts the dataset in the place of a table; see `_resolving` for those who look."""
+        table = RegisteredTable(name, dataset, terms, self._cache)
+        with self._replacing:
+            self._replacements += 1
+            self.deregister_table(name)
+            self.register_table(name, table)
+
+    def _resolving(self, look: Callable[[], Result]) -> Result:
+        """Looks names up, once more where a table was being replaced meanwhile.
+
+        A catalog cannot replace a table in one step, so another thread may look while it is
+        not there. A statement that fails to find a table has done nothing yet.
+        """
+        before = self._replacements
+        try:
+            return look()
+        except Exception as error:
+            if "table" not in str(error).lower():
+                raise
+            with self._replacing:
+                replaced = self._replacements != before
+            if not replaced:
+                raise
+        return look()
+
+    # What SessionContext has
+
+    def sql(
+        self,
+        query: str,
+        options: SQLOptions | None = None,
+        param_values: dict[str, Any] | None = None,
+        **named_params: Any,
+    ) -> DataFrame:
+        """SessionContext's `sql`; the plan is rewritten when the result runs.
+
+        A DataFrame given for a placeholder is planned as a part of the query.
+        """
+        views: dict[str, DataFrame] = {}
+        for placeholder, value in named_params.items():
+            if isinstance(value, DataFrame):
+                view = f"view_{uuid.uuid4().hex}"
+                views[view] = value
+                named_params[placeholder] = view
+        try:
+            for view, dataframe in views.items():
+                self.register_view(view, dataframe)
+            return self.adopt(
+                self._resolving(
+                    lambda: SessionContext.sql(self, query, options, param_values, **named_params)
+                )
+            )
+        finally:
+            for view in views:
+                self.deregister_table(view)
+
+    def table(self, name: str) -> DataFrame:
+        """The registered table of that name."""
+        return self.adopt(self._resolving(lambda: SessionContext.table(self, name)))
+
+    # What LanceDataFrame asks
+
+    @property
+    def plain(self) -> SessionContext:
+        """The same session without rewriting."""
+        context = SessionContext.__new__(SessionContext)
+        context.ctx = self.ctx
+        return context
+
+    def adopt(self, result: Any) -> Any:
+        """DataFrames and contexts of DataFusion as this session's; anything else as it is."""
+        if isinstance(result, LanceDataFrame | LanceSessionContext):
+            if isinstance(result, LanceSessionContext) and "_cache" not in vars(result):
+                result._begin(self.use_indexes, self._cache)
+            return result
+        if isinstance(result, DataFrame):
+            return LanceDataFrame(result.df, self)
+        if isinstance(result, SessionContext):
+            session = type(self).__new__(type(self))
+            session.ctx = result.ctx
+            session._begin(self.use_indexes, self._cache)
+            return session
+        return result
+
+    def reads_lance(self, dataframe: DataFrame) -> bool:
+        """Whether a Lance table is read anywhere in the DataFrame's plan."""
+        with watch() as asked:
+            DataFrame(dataframe.df).optimized_logical_plan()
+        return bool(asked)
+
+    def execution(self, dataframe: DataFrame) -> Execution:
+        """What a terminal method of the DataFrame is to run."""
+        plain = DataFrame(dataframe.df)
+        if not self.use_indexes:
+            return Execution(plain)
+        return execution_of(plain, self.plain)
