@@ -1,0 +1,63 @@
+"""Timing of several contenders side by side, in one run."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Milliseconds of repeated runs of one thing."""
+
+    runs: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.runs)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The 10th and the 90th percentile."""
+        low, high = np.percentile(self.runs, [10, 90])
+        return float(low), float(high)
+
+
+def interleaved(
+    contenders: Mapping[str, Callable[[], object]], runs: int, seconds_each: float = 3.0
+) -> dict[str, Timing]:
+    """Times each contender `runs` times, taking turns, each round starting with another one.
+
+    One that has used up `seconds_each` sits out the later rounds, after five runs at least.
+    """
+    names = list(contenders)
+    times: dict[str, list[float]] = {name: [] for name in names}
+    for contender in contenders.values():
+        contender()  # caches are warm for all
+    for turn in range(runs):
+        start = turn % len(names)
+        for name in names[start:] + names[:start]:
+            if len(times[name]) >= 5 and sum(times[name]) > seconds_each * 1000:
+                continue
+            began = time.perf_counter()
+            contenders[name]()
+            times[name].append((time.perf_counter() - began) * 1000)
+    return {name: Timing(tuple(measured)) for name, measured in times.items()}
+
+
+def print_ratios(title: str, timings: Mapping[str, Timing], ours: str) -> None:
+    """A row for each contender: median, spread, and what part of its time ours takes."""
+    print(f"\n{title}")
+    width = max(map(len, timings))
+    print(f"  {'':{width}}  {'median ms':>10}  {'10 % … 90 %':>18}  {'runs':>4}  ours / this")
+    for name, timing in timings.items():
+        low, high = timing.spread
+        ratio = "" if name == ours else f"{timings[ours].median / timing.median:11.2f}"
+        print(
+            f"  {name:{width}}  {timing.median:10.2f}  {low:7.2f} … {high:8.2f}"
+            f"  {len(timing.runs):4}  {ratio}"
+        )

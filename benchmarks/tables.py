@@ -1,0 +1,88 @@
+"""The generated table that the benchmarks read, made once and kept."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import lance
+import numpy as np
+import pyarrow as pa
+
+FOLDER = Path(__file__).resolve().parent / ".tables"
+
+LABELS = 1_000
+TAGS_A_ROW = 5
+STRUCTS_A_ROW = 4  # on average
+ROWS_A_BATCH = 50_000
+ROWS_A_FRAGMENT = 250_000
+
+
+def frequencies() -> np.ndarray:
+    """Probability of each label, the most frequent first: a Zipf-Mandelbrot law.
+
+    Its two constants give the first label about 354,000 rows of a million with `TAGS_A_ROW`
+    draws a row, and the last one about 118.
+    """
+    weights = (np.arange(1, LABELS + 1) + 7.3) ** -1.7
+    return weights / weights.sum()
+
+
+def batch(first_id: int, rows: int, rng: np.random.Generator) -> pa.RecordBatch:
+    """`rows` rows of id, score, caption, tags and detections, from `first_id` on."""
+    labels = pa.array([f"label_{number:04}" for number in range(LABELS)])
+    chances = frequencies()
+
+    def drawn(count: int) -> pa.Array:
+        return labels.take(pa.array(rng.choice(LABELS, count, p=chances)))
+
+    lengths = rng.poisson(STRUCTS_A_ROW, rows)
+    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    detections = pa.StructArray.from_arrays(
+        [
+            drawn(offsets[-1]),
+            pa.array(rng.random(offsets[-1], dtype=np.float32)),
+            *(pa.array(rng.integers(0, 2_000, offsets[-1], dtype=np.int32)) for _ in "xy"),
+        ],
+        names=["label", "confidence", "x", "y"],
+    )
+    ids = pa.array(np.arange(first_id, first_id + rows))
+    words = zip(*(drawn(rows).to_pylist() for _ in range(6)), strict=True)
+    return pa.RecordBatch.from_pydict(
+        {
+            "id": ids,
+            "score": pa.array(rng.random(rows)),
+            "caption": pa.array(map(" ".join, words)),
+            "tags": pa.ListArray.from_arrays(
+                np.arange(0, rows * TAGS_A_ROW + 1, TAGS_A_ROW, dtype=np.int32),
+                drawn(rows * TAGS_A_ROW),
+            ),
+            "detections": pa.ListArray.from_arrays(offsets, detections),
+        }
+    )
+
+
+def images(rows: int) -> Path:
+    """The path of a Lance table of `rows` rows with a label list index on `tags`."""
+    path = FOLDER / f"images-{rows}.lance"
+    if path.exists():
+        return path
+    print(f"Generating {rows:,} rows, once …")
+    FOLDER.mkdir(exist_ok=True)
+    unfinished = path.with_suffix(".unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    rng = np.random.default_rng(20)
+    first = batch(0, min(ROWS_A_BATCH, rows), rng)
+    later = (
+        batch(start, min(ROWS_A_BATCH, rows - start), rng)
+        for start in range(ROWS_A_BATCH, rows, ROWS_A_BATCH)
+    )
+    dataset = lance.write_dataset(
+        (part for parts in ((first,), later) for part in parts),
+        unfinished,
+        schema=first.schema,
+        max_rows_per_file=ROWS_A_FRAGMENT,
+    )
+    dataset.create_scalar_index("tags", "LABEL_LIST")
+    unfinished.rename(path)
+    return path
