@@ -1,0 +1,71 @@
+"""What a newcomer runs first: the README's first query and the demo."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(heading: str) -> list[tuple[str, str]]:
+    """Language and text of each code block under a heading of the README."""
+    section = README.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return re.findall(r"^```(\w+)\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+
+
+def run(code: str, folder: Path) -> str:
+    """Standard output of `code`, run in `folder` by a new interpreter that prints no warning."""
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """What the demo prints, and the folder that it had for temporary files."""
+    folder = tmp_path_factory.mktemp("demo")
+    result = subprocess.run(
+        [sys.executable, ROOT / "examples" / "python_stdlib.py"],
+        cwd=folder,
+        env={"TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    return result.stdout, folder
+
+
+def test_the_readmes_first_query_prints_what_the_readme_shows(tmp_path: Path) -> None:
+    (language, code), (_, shown), *_ = blocks("A first query")
+    assert language == "python"
+    assert run(code, tmp_path) == shown
+
+
+def test_the_demos_answers_are_the_same_with_and_without_the_index(
+    demo: tuple[str, Path],
+) -> None:
+    printed, _ = demo
+    assert printed.count("; the same answer\n") == 4
+    assert "All answers are the same with and without the index" in printed
+
+
+def test_the_demo_uses_the_index_in_every_query(demo: tuple[str, Path]) -> None:
+    printed, _ = demo
+    plans = printed.split("EXPLAIN:\n")[1:]
+    assert len(plans) == 4
+    for plan in plans:
+        assert re.search(r"IndexScan: table=stdlib, .*kind=LabelList", plan)
+
+
+def test_the_demo_leaves_nothing_behind(demo: tuple[str, Path]) -> None:
+    _, folder = demo
+    assert not list(folder.iterdir())
