@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 from datafusion.expr import Expr
+from datafusion.plan import LogicalPlan
 
 from ..indexes.errors import UnusableIndexError
 from ..indexes.manifest import LanceIndex
@@ -14,9 +15,13 @@ from ..indexes.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class IndexedScan:
-    """`schema` is the table's; `notes` collects why a recognizable predicate is not served."""
+    """`filtered` is the scan with the filter above it, and `schema` that of the whole table.
+
+    `notes` collects why a recognizable predicate is not served.
+    """
 
     table_name: str
+    filtered: LogicalPlan
     schema: pa.Schema
     snapshot: Snapshot
     notes: list[str] = field(default_factory=list)
@@ -28,6 +33,13 @@ class IndexedScan:
             expression = expression.rex_call_operands()[0]
             variant = expression.variant_name()
         return expression.to_variant().name() if variant == "Column" else None
+
+    def calls_own(self, function: str) -> bool:
+        """Whether `function` is DataFusion's own, not one that a user registered in its place.
+
+        The expression shows a function's name only; a registered one tells it in the plan.
+        """
+        return f'name: "{function}"' not in repr(self.filtered)
 
     def element_type(self, column: str) -> pa.DataType:
         """The type of the elements of a list column."""

@@ -38,6 +38,9 @@ def read_label_list(predicate: Expr, scan: IndexedScan) -> Query | None:
     index = scan.index_on(column, "LabelList")
     if index is None:
         return None
+    if not scan.calls_own(function):
+        scan.note(index, f"{function} is a registered function, not DataFusion's own")
+        return None
     if needle.variant_name() != "Literal":
         scan.note(index, f"{predicate.canonical_name()}: the needle is not a literal")
         return None

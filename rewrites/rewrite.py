@@ -204,7 +204,7 @@ def _identify(
 def _serve(found: FoundScan, table: SearchableTable, notes: dict[str, None]) -> _Served | None:
     if found.predicate is None:
         return None
-    scan = IndexedScan(found.reference[-1], table.schema, table.snapshot)
+    scan = IndexedScan(found.reference[-1], found.plan, table.schema, table.snapshot)
     read = read_predicate(
         found.predicate,
         lambda leaf: read_leaf(leaf, scan),
