@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from ..indexes.errors import (
-    CorruptIndexError,
-    InvalidArgumentError,
-    LanceIndexError,
-    UnsupportedVersionError,
-    UnusableIndexError,
-)
-from .dataframe import LanceDataFrame
-from .lance_table import LanceTable
-from .session import LanceSessionContext
+from typing import Any
 
-__all__ = [
-    "CorruptIndexError",
-    "InvalidArgumentError",
-    "LanceDataFrame",
-    "LanceIndexError",
-    "LanceSessionContext",
-    "LanceTable",
-    "UnsupportedVersionError",
-    "UnusableIndexError",
-]
+
+def __getattr__(name: str) -> Any:
+    if name == "LanceSessionContext":
+        from .session import LanceSessionContext
+
+        return LanceSessionContext
+    if name == "LanceDataFrame":
+        from .dataframe import LanceDataFrame
+
+        return LanceDataFrame
+    raise AttributeError(name)

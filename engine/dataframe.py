@@ -12,7 +12,9 @@ from datafusion.dataframe import ExplainAnalyzeLevel, ExplainFormat, ExplainMetr
 from datafusion.plan import ExecutionPlan
 
 from .adoption import Method, inherit
-from .execution import Execution, explains
+from .execution import Execution, explains, is_query
+from .explain import explain
+from .explain_options import ExplainOptions
 
 if TYPE_CHECKING:
     from .session import LanceSessionContext
@@ -94,12 +96,26 @@ class LanceDataFrame(DataFrame):
         analyze_level: ExplainAnalyzeLevel | None = None,
         analyze_categories: Iterable[ExplainMetricCategory] | None = None,
     ) -> None:
-        """Prints the plans, with the index scans by name; `analyze` runs the plan, too."""
-        execution = self._execution()
-        with execution.activate():
-            execution.dataframe.explain(
-                verbose, analyze, format, show_statistics, analyze_level, analyze_categories
-            )
+        """Prints the plans, with the index scans by name; `analyze` runs the query, too."""
+        if analyze_categories is not None:
+            analyze_categories = tuple(analyze_categories)
+        arguments = (
+            verbose,
+            analyze,
+            format,
+            show_statistics,
+            analyze_level,
+            analyze_categories,
+        )
+        plain = DataFrame(self.df)
+        rows = None
+        if self.session.use_indexes and is_query(plain):
+            options = ExplainOptions.of_arguments(*arguments)
+            rows = explain(plain, options, self.session.plain)
+        if rows is None:
+            plain.explain(*arguments)
+        else:
+            self.session.plain.read_batch(rows).show(_ALL_ROWS)
 
     def into_view(self, temporary: bool = False) -> Table:
         """A table that stands for this DataFrame's query.

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from datafusion import DataFrame, SessionContext
+from datafusion import DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +44,13 @@ def explains(dataframe: DataFrame) -> bool:
     return _root(dataframe) in ("Explain", "Analyze")
 
 
-def writes(dataframe: DataFrame) -> bool:
-    """Whether the DataFrame is a COPY, INSERT, UPDATE or DELETE statement."""
-    return _root(dataframe) in ("CopyTo", "Dml")
+def is_query(dataframe: DataFrame) -> bool:
+    """Whether the DataFrame is no statement around a query (COPY, INSERT, CREATE, EXPLAIN, ...)."""
+    return not _root(dataframe).startswith(_STATEMENTS)
+
+
+_STATEMENTS = ("Analyze", "CopyTo", "Create", "Dml", "Drop", "Explain", "Prepare")
 
 
 def _root(dataframe: DataFrame) -> str:
     return dataframe.logical_plan().display().partition(":")[0]
-
-
-def execution_of(dataframe: DataFrame, context: SessionContext) -> Execution:
-    return Execution(dataframe)

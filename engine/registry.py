@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import pyarrow as pa
+import pyarrow.compute as pc
 from datafusion import SessionContext
 from lance import LanceDataset
 
@@ -21,7 +23,7 @@ from ..indexes.cache import ReaderCache
 from ..indexes.errors import InvalidArgumentError
 from ..indexes.snapshot import Snapshot
 from .lance_table import LanceTable
-from .scan_identity import touched, watch
+from .scan_identity import stand_in, touched, watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,14 @@ class RegisteredTable(LanceTable):
         self.terms = terms
         self.snapshot: Snapshot = Snapshot(dataset, cache)
         self.shown_fragments = frozenset(self.snapshot.fragment_ids)
+
+    def get_fragments(
+        self,
+        filter: pc.Expression | pa.Scalar | bool | None = None,  # noqa: A002 - pyarrow's name
+    ) -> list[Any]:
+        """The partitions: its own, or those of what stands in for it on this thread."""
+        other = stand_in(self)
+        return super().get_fragments(filter) if other is None else other.get_fragments(filter)
 
     def _touched(self) -> None:
         touched(self)

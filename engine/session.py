@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-import pyarrow as pa
 from datafusion import (
     DataFrame,
     RuntimeEnvBuilder,
@@ -21,7 +20,9 @@ from ..indexes.cache import ReaderCache
 from ..indexes.errors import InvalidArgumentError
 from .adoption import Method, inherit
 from .dataframe import LanceDataFrame
-from .execution import Execution, execution_of
+from .environment import execution_of
+from .execution import Execution, explains, is_query
+from .explain import explain_statement
 from .index_creation import create_index
 from .registry import RegisteredTable, Terms, find_table, open_table, source_of
 from .scan_identity import watch
@@ -284,4 +285,6 @@ class LanceSessionContext(SessionContext):
         plain = DataFrame(dataframe.df)
         if not self.use_indexes:
             return Execution(plain)
-        return execution_of(plain, self.plain)
+        if explains(plain):
+            return Execution(explain_statement(plain, self.plain))
+        return execution_of(plain, self.plain) if is_query(plain) else Execution(plain)

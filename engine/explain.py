@@ -1,0 +1,174 @@
+"""EXPLAIN of a query that uses indexes: DataFusion's own, with the index scans by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from datafusion import DataFrame, SessionContext
+from datafusion.expr import Expr
+
+from ..rewrites.names import quoted, requoted
+from .environment import execution_of
+from .execution import Execution, is_query
+from .explain_options import ExplainOptions
+from .explain_probe import probed
+from .explain_text import (
+    label_graphviz,
+    label_logical,
+    label_logical_json,
+    label_physical,
+    label_physical_json,
+    number_of_fragments,
+    under_table_name,
+    without_view,
+)
+from .explain_tree import label_tree
+from .private_session import CATALOG, SCHEMA, private_session
+from .scan_label import ScanLabel, label_of
+
+Rows = list[tuple[str, str]]
+
+NOTES = "index_notes"
+
+_SCHEMA = pa.schema(
+    [pa.field("plan_type", pa.string(), False), pa.field("plan", pa.string(), False)]
+)
+_VIEW = f"{CATALOG}.{SCHEMA}.query"
+
+
+def explain_statement(dataframe: DataFrame, context: SessionContext) -> DataFrame:
+    """What to run for an EXPLAIN statement: itself, or its rows with the index scans by name.
+
+    EXPLAIN makes plans and reads no index; EXPLAIN ANALYZE runs the query here.
+    """
+    plan = dataframe.logical_plan()
+    query = context.create_dataframe_from_logical_plan(plan.inputs()[0])
+    if not is_query(query):
+        return dataframe
+    rows = explain(query, ExplainOptions.of(plan), context)
+    return dataframe if rows is None else context.read_batch(rows)
+
+
+def explain(
+    query: DataFrame, options: ExplainOptions, context: SessionContext
+) -> pa.RecordBatch | None:
+    """The rows of a query's EXPLAIN: `plan_type` and `plan`, both text and not null.
+
+    A last row `index_notes` says why predicates are not served. None where DataFusion's own
+    EXPLAIN has nothing to add to.
+    """
+    execution = execution_of(query, context)
+    if not execution.uses_index and not execution.notes:
+        return None
+    with execution.activate():
+        rows = _datafusion_rows(execution.dataframe, options, context)
+    if execution.uses_index:
+        rows = _labelled(rows, execution, query, options, context)
+    if execution.notes:
+        rows.append((NOTES, "\n".join(execution.notes)))
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, pa.string()) for column in zip(*rows, strict=True)], schema=_SCHEMA
+    )
+
+
+def _labelled(
+    rows: Rows,
+    execution: Execution,
+    query: DataFrame,
+    options: ExplainOptions,
+    context: SessionContext,
+) -> Rows:
+    ran = options.measures
+    by_name = {name: label_of(scan, ran=ran) for name, scan in execution.index_scans.items()}
+    by_table = {
+        table: label_of(scan.index_scan, ran=ran) for table, scan in execution.bound.items()
+    }
+    orders = _orders(rows, query, options, context)
+    labelled = []
+    for (kind, plan), numbered in zip(rows, orders, strict=True):
+        order = [by_name.get(key) or by_table.get(key) for key in numbered]
+        names = {**by_name, **_printed_names(plan, by_table)}
+        text = _label(kind, plan, names, order)
+        for name, label in by_name.items():
+            text = under_table_name(text, name, label.table)
+        labelled.append((kind, text))
+    return labelled
+
+
+def _label(
+    kind: str, plan: str, names: Mapping[str, ScanLabel], order: Sequence[ScanLabel | None]
+) -> str:
+    physical = "physical" in kind or "Metrics" in kind
+    if plan.startswith("["):
+        return label_physical_json(plan, order) if physical else label_logical_json(plan, names)
+    if "digraph {" in plan:
+        return label_graphviz(plan, names)
+    if "┌" in plan:
+        return label_tree(plan, order)
+    return label_physical(plan, order) if physical else label_logical(plan, names)
+
+
+def _printed_names(plan: str, by_table: Mapping[Any, ScanLabel]) -> dict[str, ScanLabel]:
+    """The labels of bound tables by the names that their scans have in the plan."""
+    found = set(re.findall(r"TableScan: ([^\s,\\\"]+)", plan))
+    found.update(re.findall(r'"Relation Name": "([^"]+)"', plan))
+    return {
+        name: label
+        for table, label in by_table.items()
+        for name in found
+        if name.split(".")[-1] == table.name.split(".")[-1].strip('"')
+    }
+
+
+def _orders(
+    rows: Rows, query: DataFrame, options: ExplainOptions, context: SessionContext
+) -> Iterator[list[Any]]:
+    """For each row, the scans that the leaves of its physical plan read, in their order."""
+    execution, by_number = probed(query, context)
+    with execution.activate():
+        if options.verbose and not options.analyze:
+            plans = [plan for _, plan in _datafusion_rows(execution.dataframe, options, context)]
+        else:
+            plans = [execution.dataframe.execution_plan().display_indent()] * len(rows)
+    for plan in plans:
+        yield [by_number.get(number) for number in number_of_fragments(plan)]
+
+
+def _datafusion_rows(
+    dataframe: DataFrame, options: ExplainOptions, context: SessionContext
+) -> Rows:
+    """DataFusion's own EXPLAIN of a DataFrame.
+
+    There is no EXPLAIN of a DataFrame that returns its rows, so the DataFrame becomes a view in
+    a private catalog, and what the view adds at the top of the plans is taken off again.
+    """
+    private = private_session(context)
+    for key, value in options.settings:
+        private.sql(f"SET datafusion.explain.{key} = '{value}'")
+    private.register_table(_VIEW, _distinctly_named(dataframe))
+    explained = private.sql(options.statement(f"SELECT * FROM {_VIEW}")).to_pydict()
+    return [
+        (kind, without_view(plan, _VIEW))
+        for kind, plan in zip(explained["plan_type"], explained["plan"], strict=True)
+    ]
+
+
+def _distinctly_named(dataframe: DataFrame) -> DataFrame:
+    """The DataFrame with a number added to names that it has twice, as no view can have them."""
+    names = dataframe.schema().names
+    if len(set(names)) == len(names):
+        return dataframe
+    plan = dataframe.optimized_logical_plan()
+    while not hasattr(node := plan.to_variant(), "schema"):
+        plan = plan.inputs()[0]
+    columns = []
+    for i, (name, full_name) in enumerate(zip(names, node.schema().field_names(), strict=True)):
+        qualifier = full_name.removesuffix(name).removesuffix(".")
+        column = Expr.column(
+            f"{requoted(qualifier)}.{quoted([name])}" if qualifier else quoted([name])
+        )
+        columns.append(column.alias(f"{name}:{i}") if name in names[:i] else column)
+    return dataframe.select(*columns)

@@ -1,0 +1,70 @@
+"""How an index scan calls itself in EXPLAIN."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .index_scan import IndexScan
+
+
+@dataclass(frozen=True, slots=True)
+class ScanLabel:
+    """What is printed of one index scan: its table, then `entries` as `key=value`.
+
+    `measures` are what it did, known after a run (EXPLAIN ANALYZE).
+    """
+
+    table: str
+    entries: tuple[tuple[str, str], ...]
+    measures: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def text(self) -> str:
+        """One line.
+
+        >>> ScanLabel("images", (("index", "tags_idx"), ("kind", "LabelList"))).text
+        'IndexScan: table=images, index=tags_idx, kind=LabelList'
+        """
+        parts = [f"table={self.table}", *(f"{key}={value}" for key, value in self.entries)]
+        return "IndexScan: " + ", ".join(parts)
+
+    def quoted(self) -> ScanLabel:
+        """The label for use between double quotes."""
+        return ScanLabel(
+            _quoted(self.table),
+            tuple((key, _quoted(value)) for key, value in self.entries),
+            tuple((key, _quoted(value)) for key, value in self.measures),
+        )
+
+
+def label_of(scan: IndexScan, *, ran: bool) -> ScanLabel:
+    """The label of a scan; where it `ran`, with what it did."""
+    indexes = sorted(scan.query.indexes, key=lambda index: index.name)
+    entries = {
+        "index": "+".join(dict.fromkeys(index.name for index in indexes)),
+        "kind": "+".join(dict.fromkeys(index.kind for index in indexes)),
+        # A label that holds a line break must not break the plan's line.
+        "query": "\\n".join(str(scan.query).splitlines()),
+        "answer": "exact" if scan.query.exact else "superset",
+    }
+    uncovered = sorted(scan.table.shown_fragments - scan.covered)
+    if uncovered:
+        entries["uncovered_fragments"] = f"[{', '.join(map(str, uncovered))}]"
+    measures = tuple(_measures(scan.stats)) if ran else ()
+    return ScanLabel(scan.table.name, tuple(entries.items()), measures)
+
+
+def _measures(stats: Any) -> Iterator[tuple[str, str]]:
+    for field in dataclasses.fields(stats):
+        value = getattr(stats, field.name)
+        if field.name.endswith("_seconds"):
+            yield f"{field.name.removesuffix('_seconds')}_time", f"{value * 1e3:.3f}ms"
+        else:
+            yield field.name, str(value)
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
