@@ -25,7 +25,7 @@ test: lint
 
 lint: $(VENV)/.test
 	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff format --check .
 	@$(BIN)/pyright --pythonpath $(BIN)/python
 
 format: $(VENV)/.test

@@ -1,0 +1,4 @@
+# pyarrow.compute makes its functions when it is imported, where no type checker sees them.
+from typing import Any
+
+def __getattr__(name: str) -> Any: ...
