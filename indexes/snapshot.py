@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import lance
 import numpy as np
@@ -18,6 +18,8 @@ from .errors import CorruptIndexError, UnusableIndexError
 from .label_list import reader as label_list
 from .live_rows import live_offsets
 from .manifest import (
+    Field,
+    Fragment,
     IndexSegment,
     LanceIndex,
     Manifest,
@@ -25,8 +27,10 @@ from .manifest import (
     read_manifest,
     read_past_manifest,
 )
-from .row_ids import RowIdMap, decode_sequence
+from .row_ids import RowIdMap, Runs, decode_sequence
 from .row_set import RowSet
+
+Value = TypeVar("Value")
 
 _REUSE = "FragmentReuse"
 
@@ -207,11 +211,11 @@ class Snapshot:
     # -- reading ------------------------------------------------------------------------
 
     @property
-    def _fragments(self) -> dict[int, Any]:
+    def _fragments(self) -> dict[int, Fragment]:
         return self._once("fragments", lambda: {f.id: f for f in self.manifest.fragments})
 
     @property
-    def _fields(self) -> dict[int, Any]:
+    def _fields(self) -> dict[int, Field]:
         return self._once("fields", lambda: {f.id: f for f in self.manifest.fields})
 
     @property
@@ -226,33 +230,36 @@ class Snapshot:
 
     def _row_id_map(self) -> RowIdMap:
         def load() -> tuple[RowIdMap, int]:
-            made = RowIdMap(self._ids_and_addresses())
+            made = RowIdMap(list(self._runs()))
             return made, made.nbytes
 
-        return self.cache.get((self.manifest.root, "row ids", self.manifest.version), load)
+        key = (self.manifest.root, "row ids", self.manifest.version)
+        return self.cache.get(key, load)
 
-    def _ids_and_addresses(self) -> Iterable[tuple[np.ndarray, np.ndarray]]:
+    def _runs(self) -> Iterator[Runs]:
         if any(fragment.external_row_ids for fragment in self.manifest.fragments):
             scanner = self.dataset.scanner(columns=[], with_row_id=True, with_row_address=True)
             for batch in scanner.to_batches():
-                yield batch.column("_rowid").to_numpy(), batch.column("_rowaddr").to_numpy()
+                ids, addresses = batch.column("_rowid"), batch.column("_rowaddr")
+                yield Runs.of_rows(ids.to_numpy(), addresses.to_numpy())
             return
         for fragment in self.manifest.fragments:
-            ids = self._row_ids_of(fragment)
-            live = RowSet.from_bitmaps({fragment.id: self._live_offsets(fragment.id)})
-            yield ids[live.offsets(fragment.id)], live.addresses()
+            try:
+                yield self._runs_of(fragment)
+            except ValueError as error:
+                check = f"the row ids of fragment {fragment.id}: {error}"
+                raise CorruptIndexError(self.manifest.root, check) from error
 
-    def _row_ids_of(self, fragment: Any) -> np.ndarray:
-        try:
-            ids = decode_sequence(fragment.row_ids or b"")
-            if len(ids) != fragment.physical_rows:
-                raise ValueError(f"{len(ids)} ids for {fragment.physical_rows} rows")
-        except ValueError as error:
-            check = f"the row ids of fragment {fragment.id}: {error}"
-            raise CorruptIndexError(self.manifest.root, check) from error
-        return ids
+    def _runs_of(self, fragment: Fragment) -> Runs:
+        sequence = fragment.row_ids or b""
+        if fragment.deletion_file is None:
+            return Runs.of_fragment(sequence, fragment.id, fragment.physical_rows)
+        ids = decode_sequence(sequence, fragment.physical_rows)
+        # An updated row keeps its id, and leaves it behind where the row was before.
+        live = self.live_rows((fragment.id,))
+        return Runs.of_rows(ids[live.offsets(fragment.id)], live.addresses())
 
-    def _once(self, key: Hashable, read: Any) -> Any:
+    def _once(self, key: Hashable, read: Callable[[], Value]) -> Value:
         try:
             return self._kept[key]
         except KeyError:

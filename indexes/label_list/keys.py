@@ -102,7 +102,7 @@ class PostingKeys:
         form = ordered(values)
         if not _ascends(form):
             form = self._sort(form)
-        self._values = form if isinstance(form, np.ndarray) else _ByteStrings(form)
+        self._values = _Numbers(form) if isinstance(form, np.ndarray) else _ByteStrings(form)
 
     def _sort(self, form: Ordered) -> Ordered:
         if isinstance(form, np.ndarray):
@@ -129,21 +129,29 @@ class PostingKeys:
         """
         if not same_family(labels.type, self.type):
             raise TypeError(f"labels of type {labels.type} for keys of type {self.type}")
-        needles = ordered(labels)
-        if isinstance(needles, np.ndarray):
-            found = self._among_numbers(needles)
-        else:
-            found = self._values.positions(needles)
-        if self._positions is None:
+        found = self._values.positions(ordered(labels))
+        if self._positions is None or len(self._positions) == 0:
             return found
-        return np.where(found < 0, found, self._positions[found]) if len(self._positions) else found
+        return np.where(found < 0, found, self._positions[found])
 
-    def _among_numbers(self, needles: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        values = self._values
-        at = np.searchsorted(values, needles)
-        if len(values) == 0:
+
+class _Numbers:
+    """Ascending unsigned integers."""
+
+    def __init__(self, values: npt.NDArray[np.uint64]) -> None:
+        self._values = values
+
+    @property
+    def nbytes(self) -> int:
+        return self._values.nbytes
+
+    def positions(self, needles: Ordered) -> npt.NDArray[np.int64]:
+        """Where each needle stands, -1 for none."""
+        if len(self._values) == 0:
             return np.full(len(needles), -1, dtype=np.int64)
-        hit = values[np.minimum(at, len(values) - 1)] == needles
+        wanted = np.asarray(needles, dtype=np.uint64)
+        at = np.searchsorted(self._values, wanted)
+        hit = self._values[np.minimum(at, len(self._values) - 1)] == wanted
         return np.where(hit, at, -1)
 
 
@@ -167,8 +175,9 @@ class _ByteStrings(Sequence[bytes]):
     def __getitem__(self, index: Any) -> Any:
         return bytes(self._data[self._offsets[index] : self._offsets[index + 1]])
 
-    def positions(self, needles: pa.LargeBinaryArray) -> npt.NDArray[np.int64]:
+    def positions(self, needles: Ordered) -> npt.NDArray[np.int64]:
         """Where each needle stands, -1 for none."""
+        assert not isinstance(needles, np.ndarray)
         found = np.full(len(needles), -1, dtype=np.int64)
         if len(needles) > _SEARCHED_ONE_BY_ONE:
             which = pc.index_in(self._array, value_set=needles)
