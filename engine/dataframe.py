@@ -91,7 +91,7 @@ class LanceDataFrame(DataFrame):
         self,
         verbose: bool = False,
         analyze: bool = False,
-        format: ExplainFormat | None = None,  # noqa: A002 - DataFusion's name for it
+        format: ExplainFormat | None = None,
         show_statistics: bool | None = None,
         analyze_level: ExplainAnalyzeLevel | None = None,
         analyze_categories: Iterable[ExplainMetricCategory] | None = None,
