@@ -39,6 +39,8 @@ class SessionEnvironment:
         return self._context
 
     def _analysing(self, config: SessionConfig) -> SessionContext:
+        # A session may have been made without a default catalog; here, scans need one.
+        config = config.with_create_default_catalog_and_schema(True)
         context = SessionContext(config.set(_PUSH_LEAF_EXPRESSIONS, "false"))
         # It would take predicates out of their filters; it runs when the plan runs.
         context.remove_optimizer_rule("common_sub_expression_eliminate")
