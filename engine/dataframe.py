@@ -77,6 +77,9 @@ class LanceDataFrame(DataFrame):
 
     def execution_plan(self) -> ExecutionPlan:
         """The physical plan; after a run the one that ran, with its metrics."""
+        if explains(self):
+            # Its rows are made by explaining, and by running for ANALYZE; this asks for neither.
+            return DataFrame(self.df).execution_plan()
         execution = self._last or self._execution()
         with execution.activate():
             return execution.dataframe.execution_plan()

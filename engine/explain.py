@@ -146,6 +146,7 @@ def _datafusion_rows(
     a private catalog, and what the view adds at the top of the plans is taken off again.
     """
     private = private_session(context)
+    private.sql("SET datafusion.sql_parser.dialect = 'generic'")
     for key, value in options.settings:
         private.sql(f"SET datafusion.explain.{key} = '{value}'")
     private.register_table(_VIEW, _distinctly_named(dataframe))

@@ -194,26 +194,29 @@ class LanceSessionContext(SessionContext):
         table = RegisteredTable(name, dataset, terms, self._cache)
         with self._replacing:
             self._replacements += 1
-            self.deregister_table(name)
-            self.register_table(name, table)
+            try:
+                self.deregister_table(name)
+                self.register_table(name, table)
+            finally:
+                self._replacements += 1
 
     def _resolving(self, look: Callable[[], Result]) -> Result:
-        """Looks names up, once more where a table was being replaced meanwhile.
+        """Looks names up, and again where a table was being replaced meanwhile.
 
         A catalog cannot replace a table in one step, so another thread may look while it is
-        not there. A statement that fails to find a table has done nothing yet.
+        not there. A statement that fails to find a table has done nothing yet. The count of
+        replacements is odd during one.
         """
-        before = self._replacements
-        try:
-            return look()
-        except Exception as error:
-            if "table" not in str(error).lower():
-                raise
-            with self._replacing:
-                replaced = self._replacements != before
-            if not replaced:
-                raise
-        return look()
+        while True:
+            before = self._replacements
+            try:
+                return look()
+            except Exception as error:
+                if "table" not in str(error).lower():
+                    raise
+                with self._replacing:
+                    if self._replacements == before:
+                        raise
 
     # What SessionContext has
 

@@ -512,6 +512,22 @@ def test_the_sessions_rules_and_functions_apply(covered: Path) -> None:
     assert "Filter: images.score > Float64(0.25)" in plan
 
 
+@pytest.mark.parametrize("dialect", ["postgresql", "mysql", "duckdb", "bigquery", "mssql"])
+def test_the_sessions_dialect_does_not_matter(dialect: str, covered: Path) -> None:
+    session = a_session(covered)
+    session.sql(f"SET datafusion.sql_parser.dialect = '{dialect}'")
+
+    assert LINE in printed(session.sql(TAGGED), format=ExplainFormat.INDENT)
+
+
+def test_the_plan_of_an_explain_does_not_run_it(covered: Path) -> None:
+    session = a_session(covered)
+
+    plan = session.sql(f"EXPLAIN ANALYZE {TAGGED}").execution_plan()
+
+    assert plan.display_indent().startswith("AnalyzeExec")
+
+
 def test_a_verbose_explain_is_shown_whole(covered: Path) -> None:
     session = a_session(covered)
 
