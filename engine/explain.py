@@ -113,13 +113,14 @@ def _label(
 
 def _printed_names(plan: str, by_table: Mapping[Any, ScanLabel]) -> dict[str, ScanLabel]:
     """The labels of bound tables by the names that their scans have in the plan."""
-    found = set(re.findall(r"TableScan: ([^\s,\\\"]+)", plan))
+    scans = re.compile(r'TableScan: (.+?)(?= projection=\[|, \w+=|["\\]|$)', re.MULTILINE)
+    found = set(scans.findall(plan))
     found.update(re.findall(r'"Relation Name": "([^"]+)"', plan))
     return {
         name: label
         for table, label in by_table.items()
         for name in found
-        if name.split(".")[-1] == table.name.split(".")[-1].strip('"')
+        if name.rpartition(".")[2] == table.bare_name
     }
 
 

@@ -32,6 +32,12 @@ CACHE_BYTES = 256 * 2**20
 Result = TypeVar("Result")
 
 
+def _reader_cache(cache_bytes: int) -> ReaderCache:
+    if not isinstance(cache_bytes, int) or cache_bytes < 0:
+        raise InvalidArgumentError("cache_bytes", cache_bytes, "a number of bytes, 0 or more")
+    return ReaderCache(cache_bytes)
+
+
 def _wrap(name: str, method: Method) -> Method:
     """The method as it is; a DataFrame or context that it returns becomes one of ours."""
 
@@ -61,14 +67,14 @@ class LanceSessionContext(SessionContext):
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
         super().__init__(config, runtime)
-        self._begin(use_indexes, ReaderCache(cache_bytes))
+        self._begin(use_indexes, _reader_cache(cache_bytes))
 
     @classmethod
     def wrap(
         cls,
         context: SessionContext,
-        *,
         use_indexes: bool = True,
+        *,
         cache_bytes: int = CACHE_BYTES,
     ) -> LanceSessionContext:
         """Adopts an existing context: the same catalog, functions and configuration.
@@ -79,7 +85,7 @@ class LanceSessionContext(SessionContext):
             raise InvalidArgumentError("context", context, "a SessionContext")
         session = cls.__new__(cls)
         session.ctx = context.ctx
-        session._begin(use_indexes, ReaderCache(cache_bytes))
+        session._begin(use_indexes, _reader_cache(cache_bytes))
         return session
 
     def _begin(self, use_indexes: bool, cache: ReaderCache) -> None:

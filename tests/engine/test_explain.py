@@ -152,6 +152,21 @@ class TestIndent:
             ),
         }
 
+    @pytest.mark.parametrize("name", ["Images", "public.IMAGES", '"My Images"'])
+    def test_a_bound_table_is_known_by_any_name(self, name: str, covered: Path) -> None:
+        session = a_session(covered)
+        session.deregister_table("images")
+        session.register_lance(name, covered)
+
+        plans = explained(
+            session,
+            f"EXPLAIN SELECT id FROM words WHERE id NOT IN "
+            f"(SELECT id FROM {name} i WHERE array_has(tags, 'a'))",
+        )
+
+        for plan in plans.values():
+            assert f"IndexScan: table={name}, index=tags_idx" in plan
+
     def test_columns_of_the_same_name_are_numbered(self, covered: Path) -> None:
         plans = explained(
             a_session(covered),
