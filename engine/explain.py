@@ -91,7 +91,7 @@ def _labelled(
     for (kind, plan), numbered in zip(rows, orders, strict=True):
         order = [by_name.get(key) or by_table.get(key) for key in numbered]
         names = {**by_name, **_printed_names(plan, by_table)}
-        text = _label(kind, plan, names, order)
+        text = _label(kind, plan, options.format, names, order)
         for name, label in by_name.items():
             text = under_table_name(text, name, label.table)
         labelled.append((kind, text))
@@ -99,14 +99,18 @@ def _labelled(
 
 
 def _label(
-    kind: str, plan: str, names: Mapping[str, ScanLabel], order: Sequence[ScanLabel | None]
+    kind: str,
+    plan: str,
+    format: str,
+    names: Mapping[str, ScanLabel],
+    order: Sequence[ScanLabel | None],
 ) -> str:
     physical = "physical" in kind or "Metrics" in kind
-    if plan.startswith("["):
+    if format == "pgjson" and plan.startswith("["):
         return label_physical_json(plan, order) if physical else label_logical_json(plan, names)
-    if "digraph {" in plan:
+    if format == "graphviz":
         return label_graphviz(plan, names)
-    if "┌" in plan:
+    if format == "tree":
         return label_tree(plan, order)
     return label_physical(plan, order) if physical else label_logical(plan, names)
 
@@ -128,6 +132,10 @@ def _orders(
     rows: Rows, query: DataFrame, options: ExplainOptions, context: SessionContext
 ) -> Iterator[list[Any]]:
     """For each row, the scans that the leaves of its physical plan read, in their order."""
+    if any(kind.endswith("_error") for kind, _ in rows):
+        # What cannot be planned has no leaves.
+        yield from ([] for _ in rows)
+        return
     execution, by_number = probed(query, context)
     with execution.activate():
         if options.verbose and not options.analyze:
