@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,15 +74,20 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A table's life: first rows, which list columns are indexed, then changes."""
+    """A table's life: first rows, which list columns are indexed, then changes.
+
+    It is asked after `asked_after` of its changes, at that version.
+    """
 
     first: pa.Table
     rows_per_fragment: int
     stable_row_ids: bool
     indexed: tuple[str, ...]
     changes: tuple[Change, ...]
+    asked_after: int
 
-    def store(self, folder: Path) -> TwiceStored:
+    def store(self, folder: Path) -> tuple[TwiceStored, int]:
+        """Lives through all changes; gives the rows in memory and the version to ask at."""
         path = folder / "t.lance"
         dataset = lance.write_dataset(
             self.first,
@@ -92,11 +97,12 @@ class Scenario:
         )
         for column in self.indexed:
             dataset.create_scalar_index(column, "LABEL_LIST")
-        held = self.first
+        states = [(self.first, dataset.version)]
         for change in self.changes:
             change.stored(str(path))
-            held = change.held(held)
-        return TwiceStored("t", path, held)
+            states.append((change.held(states[-1][0]), lance.dataset(path).version))
+        rows, version = states[self.asked_after]
+        return TwiceStored("t", path, rows), version
 
 
 def draw_list(draw: random.Random, labels: tuple[object, ...], longest: int) -> list[object] | None:
@@ -125,30 +131,54 @@ def rows(
     return rows_of(columns, schema)
 
 
+def with_values(held: pa.Table, column: str, values: dict[int, object]) -> pa.Table:
+    """`held` with other values in `column`, by key."""
+    pairs = zip(held["key"].to_pylist(), held[column].to_pylist(), strict=True)
+    field = held.schema.field(column)
+    changed = pa.array([values.get(key, value) for key, value in pairs], field.type)
+    return held.set_column(held.schema.get_field_index(column), field, changed)
+
+
+def among(keys: Collection[int]) -> str:
+    return f"key IN ({', '.join(map(str, sorted(keys)))})"
+
+
 def deleting(keys: frozenset[int]) -> Change:
+    def stored(path: str) -> None:
+        lance.dataset(path).delete(among(keys))
+
     gone = pa.array(sorted(keys), pa.int64())
-    where = f"key IN ({', '.join(map(str, sorted(keys)))})"
     return Change(
-        f"delete {where}",
-        lambda path: lance.dataset(path).delete(where) and None,
+        f"delete {among(keys)}",
+        stored,
         lambda held: held.filter(pc.invert(pc.is_in(held["key"], value_set=gone))),
     )
 
 
-def updating(keys: frozenset[int]) -> Change:
-    """Sets `n` to 7, which moves the rows to a new fragment."""
-    moved = pa.array(sorted(keys), pa.int64())
-    where = f"key IN ({', '.join(map(str, sorted(keys)))})"
+def updating(keys: frozenset[int], column: str, sql: str, value: object) -> Change:
+    """Sets a column, which moves the rows to a new fragment."""
 
-    def held(before: pa.Table) -> pa.Table:
-        n = pc.if_else(pc.is_in(before["key"], value_set=moved), 7, before["n"])
-        return before.set_column(1, before.schema.field("n"), pc.cast(n, pa.int32()))
+    def stored(path: str) -> None:
+        lance.dataset(path).update({column: sql}, where=among(keys))
 
     return Change(
-        f"update {where}",
-        lambda path: lance.dataset(path).update({"n": "7"}, where=where) and None,
-        held,
+        f"update {column} = {sql} where {among(keys)}",
+        stored,
+        lambda held: with_values(held, column, dict.fromkeys(keys, value)),
     )
+
+
+def merging(lists: dict[int, list[object] | None], kind: pa.DataType) -> Change:
+    """Merges other lists into column `a`: whole fragments may get a new file for it alone."""
+    merged = pa.table(
+        {"key": pa.array(lists, pa.int64()), "a": pa.array(list(lists.values()), kind)},
+        schema=pa.schema([pa.field("key", pa.int64(), nullable=False), pa.field("a", kind)]),
+    )
+
+    def stored(path: str) -> None:
+        lance.dataset(path).merge_insert("key").when_matched_update_all().execute(merged)
+
+    return Change(f"merge {lists} into a", stored, lambda held: with_values(held, "a", lists))
 
 
 def appending(more: pa.Table, rows_per_fragment: int) -> Change:
@@ -158,16 +188,34 @@ def appending(more: pa.Table, rows_per_fragment: int) -> Change:
     return Change(f"append {more.num_rows}", stored, lambda held: pa.concat_tables([held, more]))
 
 
-COMPACTING = Change(
-    "compact",
-    lambda path: lance.dataset(path).optimize.compact_files(target_rows_per_fragment=30) and None,
-    lambda held: held,
+def compacting(deferred: bool) -> Change:
+    """Rewrites small fragments; `deferred` leaves the indexes with the old addresses."""
+
+    def stored(path: str) -> None:
+        lance.dataset(path).optimize.compact_files(
+            target_rows_per_fragment=30, defer_index_remap=deferred
+        )
+
+    return Change("compact" + ", deferred" * deferred, stored, lambda held: held)
+
+
+def optimizing(merged: int) -> Change:
+    """Indexes what is not: with `merged` 0, in a segment of its own."""
+
+    def stored(path: str) -> None:
+        lance.dataset(path).optimize.optimize_indices(num_indices_to_merge=merged)
+
+    return Change(f"optimize indices, merging {merged}", stored, lambda held: held)
+
+
+CHANGES = st.sampled_from(
+    (
+        *("append", "append", "delete", "delete", "delete"),
+        *("update", "update a", "merge a", "compact", "compact deferred"),
+        *("optimize", "new segment", "new segment"),
+    )
 )
-OPTIMIZING = Change(
-    "optimize indices",
-    lambda path: lance.dataset(path).optimize.optimize_indices(),
-    lambda held: held,
-)
+KEYS = st.lists(st.integers(0, 45), min_size=1, max_size=8).map(frozenset)
 
 
 @st.composite
@@ -187,20 +235,35 @@ def scenarios(draw: st.DrawFn) -> tuple[Scenario, tuple[Element, Element]]:
     values = random.Random(draw(st.integers(0, 2**32)))
     start, rows_per_fragment = draw(st.integers(1, 40)), draw(st.integers(3, 20))
     first = rows(values, schema, (a, b), range(start))
+    stable_row_ids = draw(st.booleans())
     changes = []
-    for kind in draw(st.lists(st.sampled_from("aaddducz"), max_size=4)):
-        if kind == "a":
-            end = start + draw(st.integers(1, 10))
-            more = rows(values, schema, (a, b), range(start, end))
-            start = end
-            changes.append(appending(more, rows_per_fragment))
-        elif kind in "du":
-            keys = draw(st.frozensets(st.integers(0, start - 1), min_size=1, max_size=8))
-            changes.append(deleting(keys) if kind == "d" else updating(keys))
-        else:
-            changes.append(COMPACTING if kind == "c" else OPTIMIZING)
+    for kind in draw(st.lists(CHANGES, max_size=4)):
+        match kind:
+            case "append":
+                end = start + draw(st.integers(1, 10))
+                more = rows(values, schema, (a, b), range(start, end))
+                changes.append(appending(more, rows_per_fragment))
+                start = end
+            case "delete":
+                changes.append(deleting(draw(KEYS)))
+            case "update":
+                changes.append(updating(draw(KEYS), "n", "7", 7))
+            case "update a":
+                changes.append(updating(draw(KEYS), "a", "NULL", None))
+            case "merge a":
+                lists = {key: draw_list(values, a.labels, 4) for key in sorted(draw(KEYS))}
+                changes.append(merging(lists, schema.field("a").type))
+            case "compact" | "compact deferred":
+                # Lance refuses to defer on stable row ids.
+                changes.append(compacting(kind == "compact deferred" and not stable_row_ids))
+            case _:
+                changes.append(optimizing(0 if kind == "new segment" else 1))
+    asked_after = draw(st.sampled_from((len(changes), len(changes), 0, len(changes) // 2)))
     indexed = draw(st.sampled_from((("a", "b"), ("a", "b"), ("a",), ("b",), ())))
-    return Scenario(first, rows_per_fragment, draw(st.booleans()), indexed, tuple(changes)), (a, b)
+    scenario = Scenario(
+        first, rows_per_fragment, stable_row_ids, indexed, tuple(changes), asked_after
+    )
+    return scenario, (a, b)
 
 
 PLAIN = (
@@ -308,7 +371,7 @@ def questions(
 ) -> tuple[Scenario, tuple[str, ...]]:
     scenario, elements = draw(scenarios())
     statements = []
-    for _ in range(4):
+    for _ in range(3):
         shape, p = draw(SHAPE), draw_predicate(draw, elements)
         q = draw_predicate(draw, elements) if "{q}" in shape else ""
         statements.append(shape.format(p=p, q=q))
@@ -319,10 +382,11 @@ def questions(
 def test_index_never_changes_an_answer(asked: tuple[Scenario, tuple[str, ...]]) -> None:
     scenario, statements = asked
     with tempfile.TemporaryDirectory() as folder:
-        table = scenario.store(Path(folder))
+        table, version = scenario.store(Path(folder))
         memory, session = memory_context([table]), LanceSessionContext()
-        session.register_lance("t", str(table.path))
+        session.register_lance("t", str(table.path), version=version)
         for statement in statements:
             frame = session.sql(statement)
             Comparison().assert_equal(frame, memory.sql(statement), statement)
-            event("served by an index" if index_scans(frame) else "not served")
+        # EXPLAIN costs as much as an answer, so it is asked of one statement only.
+        event("served by an index" if index_scans(session.sql(statements[0])) else "not served")
