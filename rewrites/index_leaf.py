@@ -24,7 +24,7 @@ def with_index_leaves(analysis: Analysis, environment: Environment) -> Rewritten
     originals: dict[Path, DataFrame] = {}
     index_scans: dict[str, Any] = {}
     for number, served in enumerate(analysis.served):
-        name = f"index_scan_{number}"
+        name = f"__index_scan_{number}"
         scan = environment.index_scan(served.table, served.query, served.covered)
         path = served.found.path
         index_scans[name] = scan
