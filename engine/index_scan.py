@@ -150,13 +150,12 @@ class IndexPartitionScan:
                 scan.stats.fetched("count", 0, 0, time.perf_counter() - started)
             return
         reader = scan.table.row_reader
-        if not reader.cheaper_by_scan(rows, schema, predicate):
-            if self._number == 0:
-                yield from reader.take(rows, schema, predicate, self._batch_size, scan.stats)
+        if reader.by_scan(rows, schema, predicate):
+            if self._fragment_ids is not None:
+                rows = rows.restrict(self._fragment_ids)
+        elif self._number > 0:
             return
-        if self._fragment_ids is not None:
-            rows = rows.restrict(self._fragment_ids)
-        yield from reader.scan(rows, schema, predicate, self._batch_size, scan.stats)
+        yield from reader.fetch(rows, schema, predicate, self._batch_size, scan.stats.fetched)
 
     def to_table(self) -> pa.Table:
         return pa.Table.from_batches(self.to_batches(), self.projected_schema)

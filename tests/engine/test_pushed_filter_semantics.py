@@ -54,7 +54,7 @@ def check(memory: SessionContext, stored: SessionContext, predicate: str) -> Non
         assert found == outcome(memory, sql), sql
 
 
-@settings(max_examples=settings.default.max_examples // 4)
+@settings(max_examples=settings().max_examples // 4)
 @given(tables(), st.lists(predicates(list(DOMAINS)), min_size=4, max_size=8))
 def test_filters_mean_what_datafusion_means(rows: pa.Table, wanted: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
