@@ -8,7 +8,7 @@ from datafusion.expr import Expr
 from ..indexes.manifest import LanceIndex
 from ..indexes.query import HasAll, HasAny, Is, Not, Query
 from .indexed_scan import IndexedScan
-from .needles import bind_needles
+from .needles import bind_needles, distinct
 
 _FUNCTIONS = ("array_has", "array_has_any", "array_has_all")
 
@@ -84,16 +84,9 @@ def _read_needles(
         return None
     if function != "array_has_all":
         return HasAny(index, column, labels, match_null)
-    if len(labels) < len(bind_distinct(needles)):
+    if len(labels) < len(distinct(needles)):
         return _nothing(index, column, scan)
     return HasAll(index, column, labels, match_null)
-
-
-def bind_distinct(needles: pa.Array) -> pa.Array:
-    """The needles themselves, each once, without NULLs."""
-    bound = bind_needles(needles, needles.type)
-    assert bound is not None
-    return bound
 
 
 def _nothing(index: LanceIndex, column: str, scan: IndexedScan) -> Query:
