@@ -19,15 +19,18 @@ from .lance_table import LanceTable, grouped_by_rows, projected
 from .pushed_filter import Predicate, PushedFilter, predicate_of
 from .row_counts import counted
 
+# What one take reads; below, a second partition only adds its overhead.
+_ONE_PARTITION_ROWS = 8192
+
 
 class IndexScan(pyarrow.dataset.Dataset):
     """The rows of `covered` fragments on which `query` is TRUE (or may be: `query.exact`).
 
     Planning reads no file: the partitions are groups of the covered fragments. The first
     partition to run searches the indexes, on whatever thread that is; the others wait for its
-    answer. Few rows are read by address, all by the first partition; many by each partition
-    from its own fragments. A version of a table never changes, so running a plan again uses
-    the answer again. An error of the search is raised in every partition.
+    answer. Few rows are all read by the first partition, in one go; of many each partition
+    reads those in its own fragments. A version of a table never changes, so running a plan
+    again uses the answer again. An error of the search is raised in every partition.
     """
 
     def __init__(
@@ -149,12 +152,12 @@ class IndexPartitionScan:
                 yield from counted(len(rows))
                 scan.stats.fetched("count", 0, 0, time.perf_counter() - started)
             return
+        if len(rows) <= _ONE_PARTITION_ROWS:
+            if self._number > 0:
+                return
+        elif self._fragment_ids is not None:
+            rows = rows.restrict(self._fragment_ids)
         reader = scan.table.row_reader
-        if reader.by_scan(rows, schema, predicate):
-            if self._fragment_ids is not None:
-                rows = rows.restrict(self._fragment_ids)
-        elif self._number > 0:
-            return
         yield from reader.fetch(rows, schema, predicate, self._batch_size, scan.stats.fetched)
 
     def to_table(self) -> pa.Table:

@@ -52,11 +52,6 @@ class RowReader:
         self._deleted: dict[int, Offsets] = {}
         self._lock = threading.Lock()
 
-    def by_scan(self, rows: RowSet, schema: pa.Schema, predicate: Predicate | None) -> bool:
-        """Whether `fetch` would scan the rows' fragments, and not take the rows by address."""
-        columns = read_columns(schema, predicate)
-        return by_scan(self._types(columns), len(rows), self._stored(rows))
-
     def fetch(
         self,
         rows: RowSet,
