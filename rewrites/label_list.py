@@ -69,7 +69,7 @@ def _read_needles(
     if not value.is_valid:
         scan.note(index, f"{predicate.canonical_name()}: a NULL needle makes it NULL on every row")
         return None
-    needles = value.values if function != "array_has" else _array_of(value)
+    needles = value.values if function != "array_has" else pa.repeat(value, 1)
     if len(needles) == 0:
         never = Is(_nothing(index, column, scan), True)
         return never if function == "array_has_any" else Not(never)
@@ -92,7 +92,3 @@ def _read_needles(
 def _nothing(index: LanceIndex, column: str, scan: IndexedScan) -> Query:
     """FALSE on every list, NULL on the null lists."""
     return HasAny(index, column, pa.array([], scan.element_type(column)), False)
-
-
-def _array_of(scalar: pa.Scalar) -> pa.Array:
-    return pa.repeat(scalar, 1)

@@ -13,6 +13,7 @@ import random
 import tempfile
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 
 import lance
@@ -170,15 +171,46 @@ def updating(keys: frozenset[int], column: str, sql: str, value: object) -> Chan
 
 def merging(lists: dict[int, list[object] | None], kind: pa.DataType) -> Change:
     """Merges other lists into column `a`: whole fragments may get a new file for it alone."""
-    merged = pa.table(
-        {"key": pa.array(lists, pa.int64()), "a": pa.array(list(lists.values()), kind)},
-        schema=pa.schema([pa.field("key", pa.int64(), nullable=False), pa.field("a", kind)]),
-    )
+    schema = pa.schema([pa.field("key", pa.int64(), nullable=False), pa.field("a", kind)])
+    merged = rows_of({"key": list(lists), "a": list(lists.values())}, schema)
 
     def stored(path: str) -> None:
         lance.dataset(path).merge_insert("key").when_matched_update_all().execute(merged)
 
     return Change(f"merge {lists} into a", stored, lambda held: with_values(held, "a", lists))
+
+
+def rewriting(lists: dict[int, list[object] | None], kind: pa.DataType) -> Change:
+    """Writes column `a` of whole fragments again, in place; their rows do not move."""
+    schema = pa.schema([pa.field("key", pa.int64(), nullable=False), pa.field("a", kind)])
+    changes = rows_of({"key": list(lists), "a": list(lists.values())}, schema)
+
+    def stored(path: str) -> None:
+        dataset = lance.dataset(path)
+        pairs = [
+            fragment.update_columns(changes, left_on="key", right_on="key")
+            for fragment in dataset.get_fragments()
+            if fragment.count_rows(among(lists))
+        ]
+        if pairs:
+            updated = [metadata for metadata, _ in pairs]
+            operation = lance.LanceOperation.Update(
+                updated_fragments=updated, fields_modified=pairs[0][1]
+            )
+            lance.LanceDataset.commit(path, operation, read_version=dataset.version)
+
+    return Change(f"rewrite a with {lists}", stored, lambda held: with_values(held, "a", lists))
+
+
+def in_turn(*changes: Change) -> Change:
+    def stored(path: str) -> None:
+        for change in changes:
+            change.stored(path)
+
+    def held(before: pa.Table) -> pa.Table:
+        return reduce(lambda rows, change: change.held(rows), changes, before)
+
+    return Change(", then ".join(change.words for change in changes), stored, held)
 
 
 def appending(more: pa.Table, rows_per_fragment: int) -> Change:
@@ -210,9 +242,9 @@ def optimizing(merged: int) -> Change:
 
 CHANGES = st.sampled_from(
     (
-        *("append", "append", "delete", "delete", "delete"),
-        *("update", "update a", "merge a", "compact", "compact deferred"),
-        *("optimize", "new segment", "new segment"),
+        *("append", "append", "append in a segment", "append in a segment", "delete", "delete"),
+        *("update", "update a", "merge a", "rewrite a", "compact", "compact deferred"),
+        *("optimize", "new segment"),
     )
 )
 KEYS = st.lists(st.integers(0, 45), min_size=1, max_size=8).map(frozenset)
@@ -239,10 +271,13 @@ def scenarios(draw: st.DrawFn) -> tuple[Scenario, tuple[Element, Element]]:
     changes = []
     for kind in draw(st.lists(CHANGES, max_size=4)):
         match kind:
-            case "append":
+            case "append" | "append in a segment":
                 end = start + draw(st.integers(1, 10))
                 more = rows(values, schema, (a, b), range(start, end))
-                changes.append(appending(more, rows_per_fragment))
+                change = appending(more, rows_per_fragment)
+                if kind == "append in a segment":
+                    change = in_turn(change, optimizing(0))
+                changes.append(change)
                 start = end
             case "delete":
                 changes.append(deleting(draw(KEYS)))
@@ -250,9 +285,10 @@ def scenarios(draw: st.DrawFn) -> tuple[Scenario, tuple[Element, Element]]:
                 changes.append(updating(draw(KEYS), "n", "7", 7))
             case "update a":
                 changes.append(updating(draw(KEYS), "a", "NULL", None))
-            case "merge a":
+            case "merge a" | "rewrite a":
                 lists = {key: draw_list(values, a.labels, 4) for key in sorted(draw(KEYS))}
-                changes.append(merging(lists, schema.field("a").type))
+                change = merging if kind == "merge a" else rewriting
+                changes.append(change(lists, schema.field("a").type))
             case "compact" | "compact deferred":
                 # Lance refuses to defer on stable row ids.
                 changes.append(compacting(kind == "compact deferred" and not stable_row_ids))
