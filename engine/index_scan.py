@@ -16,7 +16,7 @@ from ..indexes.row_set import RowSet
 from ..indexes.snapshot import Snapshot
 from .fetch_stats import ScanStats
 from .lance_table import LanceTable, grouped_by_rows, projected
-from .pushed_filter import Predicate, PushedFilter, predicate_of
+from .pushed_filter import HandedOver, PushedFilter
 from .row_counts import counted
 
 # What one take reads; below, a second partition only adds its overhead.
@@ -59,7 +59,7 @@ class IndexScan(pyarrow.dataset.Dataset):
         **_ignored: Any,
     ) -> IndexPartitionScan:
         """All rows in one partition; nothing is read before they are iterated."""
-        return IndexPartition(self, 0, None, filter).scanner(None, columns, filter, batch_size)
+        return IndexPartitionScan(self, 0, None, columns, HandedOver(filter), batch_size)
 
     def get_fragments(self, filter: PushedFilter = None) -> list[IndexPartition]:
         """The partitions: groups of covered fragments of about equal row counts."""
@@ -70,8 +70,9 @@ class IndexScan(pyarrow.dataset.Dataset):
             if fragment.fragment_id in self.covered
         ]
         groups = grouped_by_rows(fragments)
+        handed = HandedOver(filter)
         return [
-            IndexPartition(self, number, _ids(group), filter) for number, group in enumerate(groups)
+            IndexPartition(self, number, _ids(group), handed) for number, group in enumerate(groups)
         ]
 
     def found(self) -> RowSet:
@@ -100,13 +101,12 @@ class IndexPartition:
         scan: IndexScan,
         number: int,
         fragment_ids: frozenset[int] | None,
-        filter: PushedFilter,
+        handed: HandedOver,
     ) -> None:
         self._scan = scan
         self._number = number
         self._fragment_ids = fragment_ids
-        self._filter = filter
-        self._predicate = predicate_of(filter)
+        self._handed = handed
 
     def scanner(
         self,
@@ -115,9 +115,9 @@ class IndexPartition:
         filter: PushedFilter = None,
         batch_size: int | None = None,
     ) -> IndexPartitionScan:
-        predicate = self._predicate if filter is self._filter else predicate_of(filter)
+        handed = self._handed.again(filter)
         return IndexPartitionScan(
-            self._scan, self._number, self._fragment_ids, columns, predicate, batch_size
+            self._scan, self._number, self._fragment_ids, columns, handed, batch_size
         )
 
 
@@ -130,19 +130,19 @@ class IndexPartitionScan:
         number: int,
         fragment_ids: frozenset[int] | None,
         columns: Sequence[str] | None,
-        predicate: Predicate | None,
+        handed: HandedOver,
         batch_size: int | None,
     ) -> None:
         self._scan = scan
         self._number = number
         self._fragment_ids = fragment_ids
-        self._predicate = predicate
+        self._handed = handed
         self._batch_size = batch_size
         self.projected_schema = projected(scan.schema, columns)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Batches as they are read; closing the iterator ends the reading."""
-        scan, schema, predicate = self._scan, self.projected_schema, self._predicate
+        scan, schema, predicate = self._scan, self.projected_schema, self._handed.predicate
         rows = scan.found()
         if not rows:
             return
