@@ -290,8 +290,10 @@ def scenarios(draw: st.DrawFn) -> tuple[Scenario, tuple[Element, Element]]:
                 change = merging if kind == "merge a" else rewriting
                 changes.append(change(lists, schema.field("a").type))
             case "compact" | "compact deferred":
-                # Lance refuses to defer on stable row ids.
-                changes.append(compacting(kind == "compact deferred" and not stable_row_ids))
+                # Lance refuses to defer on stable row ids. After an in-place rewrite compaction
+                # makes a wrong index: see tests/test_label_list_semantics.py.
+                if not any(change.words.startswith("rewrite") for change in changes):
+                    changes.append(compacting(kind == "compact deferred" and not stable_row_ids))
             case _:
                 changes.append(optimizing(0 if kind == "new segment" else 1))
     asked_after = draw(st.sampled_from((len(changes), len(changes), 0, len(changes) // 2)))
