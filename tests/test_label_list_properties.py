@@ -297,7 +297,7 @@ def scenarios(draw: st.DrawFn) -> tuple[Scenario, tuple[Element, Element]]:
             case _:
                 changes.append(optimizing(0 if kind == "new segment" else 1))
     asked_after = draw(st.sampled_from((len(changes), len(changes), 0, len(changes) // 2)))
-    indexed = draw(st.sampled_from((("a", "b"), ("a", "b"), ("a",), ("b",), ())))
+    indexed = draw(st.sampled_from((("a", "b"),) * 5 + (("a",), ("b",), ())))
     scenario = Scenario(
         first, rows_per_fragment, stable_row_ids, indexed, tuple(changes), asked_after
     )
@@ -323,7 +323,8 @@ PLAIN = (
     "cardinality(a) = 2",
     "true",
     "false",
-    "CAST(NULL AS BOOLEAN)",
+    # A NULL literal is missing here: as a conjunct of its own it fails in DataFusion's Python
+    # package over every pyarrow dataset, before a table is asked.
 )
 PLAIN_PREDICATE = st.sampled_from(PLAIN)
 
@@ -342,7 +343,7 @@ ARRAY_PREDICATES = (
     "array_has_all({column}, [])",
 )
 ARRAY_PREDICATE = st.sampled_from((*ARRAY_PREDICATES, *ARRAY_PREDICATES[:6], *ARRAY_PREDICATES[:2]))
-COLUMN = st.sampled_from(("a", "a", "b", None))
+COLUMN = st.sampled_from(("a", "a", "a", "b", "b", None))
 KIND = st.sampled_from(("leaf", "AND", "AND", "OR", "OR", "NOT", "test"))
 NUMBERS = st.lists(st.integers(0, 11), min_size=1, max_size=3)
 
