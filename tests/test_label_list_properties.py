@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 import tempfile
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -132,7 +132,7 @@ def rows(
     return rows_of(columns, schema)
 
 
-def with_values(held: pa.Table, column: str, values: dict[int, object]) -> pa.Table:
+def with_values(held: pa.Table, column: str, values: Mapping[int, object]) -> pa.Table:
     """`held` with other values in `column`, by key."""
     pairs = zip(held["key"].to_pylist(), held[column].to_pylist(), strict=True)
     field = held.schema.field(column)
@@ -400,6 +400,20 @@ SHAPES = (
     "FULL JOIN (SELECT * FROM t WHERE {q}) r ON (l.s IS NOT DISTINCT FROM r.s) AND l.n = r.n",
     "SELECT key FROM t WHERE {p} AND n NOT IN (SELECT n FROM t WHERE {q})",
     "SELECT key FROM t WHERE {p} AND (x > 0 OR n IN (SELECT n FROM t WHERE {q}))",
+    "SELECT key FROM (SELECT * FROM t WHERE {p}) l WHERE NOT EXISTS "
+    "(SELECT 1 FROM (SELECT * FROM t WHERE {q}) r WHERE r.n = l.n)",
+    "SELECT key, (SELECT count(*) FROM (SELECT * FROM t WHERE {q}) r WHERE r.n = l.n) AS c "
+    "FROM (SELECT * FROM t WHERE {p}) l",
+    "SELECT l.key, r.key AS other FROM (SELECT * FROM t WHERE {p}) l "
+    "LEFT JOIN (SELECT * FROM t WHERE {q}) r ON l.n = r.n AND l.key < r.key",
+    "WITH c AS (SELECT * FROM t WHERE {p}) SELECT l.key, r.key AS other "
+    "FROM c l JOIN c r ON l.s = r.s AND l.key < r.key",
+    "SELECT key, unnest(b) AS label FROM t WHERE {p}",
+    "SELECT s, n, count(*) AS rows FROM t WHERE {p} GROUP BY ROLLUP (s, n)",
+    "SELECT key, row_number() OVER (PARTITION BY n ORDER BY key) AS r FROM t WHERE {p}",
+    "SELECT DISTINCT ON (n) n, key FROM t WHERE {p} ORDER BY n, key",
+    "SELECT key FROM t WHERE {p} ORDER BY key DESC LIMIT 5 OFFSET 1",
+    "SELECT count(*) FILTER (WHERE {p}) AS yes, count({p}) AS known FROM t WHERE {q}",
 )
 SHAPE = st.sampled_from(SHAPES)
 
