@@ -260,10 +260,10 @@ def test_compaction_whose_remapping_is_put_off(tmp_path: Path) -> None:
     assert len(_covered(dataset)) > 0
 
 
-def _update_columns(dataset: lance.LanceDataset) -> None:
-    """Writes the list column of fragment 1 anew, in place."""
+def _update_columns(dataset: lance.LanceDataset, place: int = 1) -> None:
+    """Writes the list column of one fragment anew, in place."""
     changes = pa.table({"id": [10, 11], "tags": [["t1"], ["t2"]]})
-    old = dataset.get_fragments()[1]
+    old = dataset.get_fragments()[place]
     fragment, fields = old.update_columns(changes, left_on="id", right_on="id")
     operation = LanceOperation.Update(updated_fragments=[fragment], fields_modified=fields)
     lance.LanceDataset.commit(dataset.uri, operation, read_version=dataset.version)
@@ -275,6 +275,17 @@ def test_a_column_rewritten_in_place(tmp_path: Path, stable_row_ids: bool) -> No
     dataset = _indexed(tmp_path, stable_row_ids=stable_row_ids)
     _update_columns(dataset)
     assert _covered(dataset) == {0, 2, 3}
+
+
+@stable
+def test_a_column_rewritten_in_place_after_a_compaction(
+    tmp_path: Path, stable_row_ids: bool
+) -> None:
+    """The fragment is in no version that the index was built over."""
+    dataset = _indexed(tmp_path, stable_row_ids=stable_row_ids)
+    dataset.optimize.compact_files()
+    _update_columns(lance.dataset(dataset.uri), place=0)
+    assert _covered(dataset) == set()
 
 
 @stable
