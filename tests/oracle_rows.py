@@ -179,6 +179,31 @@ class Comparison:
         return struct.pack("<d", value)
 
 
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A statement that DataFusion refuses, when it plans or when it runs."""
+
+    why: str
+
+
+def assert_same_answer(statement: str, session: SessionContext, memory: SessionContext) -> None:
+    """A statement, unordered, gives in `session` what it gives in `memory`, failures included."""
+    expected, actual = _answer(statement, memory), _answer(statement, session)
+    if isinstance(expected, Failed):
+        assert isinstance(actual, Failed), f"{statement}\nfails in DataFusion: {expected.why}"
+        return
+    assert not isinstance(actual, Failed), f"{statement}\n{actual.why}"
+    difference = Comparison().difference(actual, expected)
+    assert difference is None, f"{statement}\n{difference}"
+
+
+def _answer(statement: str, context: SessionContext) -> pa.Table | Failed:
+    try:
+        return context.sql(statement).to_arrow_table()
+    except Exception as error:  # DataFusion raises nothing more special
+        return Failed(str(error))
+
+
 def rows_of(columns: Mapping[str, Sequence[object]], schema: pa.Schema) -> pa.Table:
     """A table of `schema` from Python values by column."""
     return pa.Table.from_pydict({name: list(columns[name]) for name in schema.names}, schema=schema)
