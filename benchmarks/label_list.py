@@ -1,6 +1,6 @@
 """`array_has` on a million rows: datafusion-lance beside other readers of the same Lance table.
 
-    python benchmarks/label_list.py [--rows N] [--runs N] [--json FILE]
+    python benchmarks/label_list.py [--rows N] [--runs N] [--tables FOLDER] [--json FILE]
 
 Each contender reads the same files, its caches warm, in turns with the others. Before anything is
 timed, all have to give the same answer.
@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from datafusion_lance.engine import LanceSessionContext
 from measure import Timing, interleaved, print_ratios
-from tables import images
+from tables import FOLDER, images
 
 OURS = "datafusion-lance"
 FEW, MANY = 118, 354_000  # rows in a million
@@ -114,12 +114,13 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description="array_has on a Lance table")
     arguments.add_argument("--rows", type=int, default=1_000_000)
     arguments.add_argument("--runs", type=int, default=41)
+    arguments.add_argument("--tables", type=Path, default=FOLDER, help="where tables are kept")
     arguments.add_argument("--json", type=Path, help="write every single timing to this file")
     given = arguments.parse_args()
     packages = ("datafusion", "pylance", "duckdb", "polars")
     versions = {package: version(package) for package in packages}
     print(f"Python {platform.python_version()}", *(f"{p} {v}" for p, v in versions.items()))
-    timings = run(images(given.rows), given.runs)
+    timings = run(images(given.rows, given.tables), given.runs)
     if given.json:
         cases = {
             title: {name: timing.runs for name, timing in case.items()}

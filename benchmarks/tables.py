@@ -62,13 +62,13 @@ def batch(first_id: int, rows: int, rng: np.random.Generator) -> pa.RecordBatch:
     )
 
 
-def images(rows: int) -> Path:
-    """The path of a Lance table of `rows` rows with a label list index on `tags`."""
-    path = FOLDER / f"images-{rows}.lance"
+def images(rows: int, folder: Path = FOLDER) -> Path:
+    """The path of a Lance table of `rows` rows in `folder`, with a label list index on `tags`."""
+    path = folder / f"images-{rows}.lance"
     if path.exists():
         return path
     print(f"Generating {rows:,} rows, once …")
-    FOLDER.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True)
     unfinished = path.with_suffix(".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     rng = np.random.default_rng(20)

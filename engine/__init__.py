@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from ..indexes.errors import (
+    CorruptIndexError,
+    InvalidArgumentError,
+    LanceIndexError,
+    UnsupportedVersionError,
+    UnusableIndexError,
+)
+from .dataframe import LanceDataFrame
+from .lance_table import LanceTable
+from .session import LanceSessionContext
 
-
-def __getattr__(name: str) -> Any:
-    if name == "LanceSessionContext":
-        from .session import LanceSessionContext
-
-        return LanceSessionContext
-    if name == "LanceDataFrame":
-        from .dataframe import LanceDataFrame
-
-        return LanceDataFrame
-    raise AttributeError(name)
+__all__ = [
+    "CorruptIndexError",
+    "InvalidArgumentError",
+    "LanceDataFrame",
+    "LanceIndexError",
+    "LanceSessionContext",
+    "LanceTable",
+    "UnsupportedVersionError",
+    "UnusableIndexError",
+]

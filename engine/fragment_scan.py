@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import lance
 import pyarrow as pa
 
+from .fetch_cost import rows_a_read
+from .lance_filter import split_filter
 from .predicate_kernels import keep
 from .pushed_filter import Predicate, columns_of
 from .row_counts import counted, without_columns
 
 ROW_ID = "_rowid"
+
+_DEFAULT_BATCH_ROWS = 8192
 
 
 def scan_fragments(
@@ -20,31 +24,65 @@ def scan_fragments(
     schema: pa.Schema,
     predicate: Predicate | None,
     batch_size: int | None,
+    zone_mapped: Callable[[], frozenset[str]],
 ) -> Iterator[pa.RecordBatch]:
     """The rows of `fragments` on which `predicate` is TRUE, as batches of `schema`.
 
     `schema` names the columns to read, `_rowid` among them for the row ids; one without fields
-    gives batches that have rows but no columns. At most `batch_size` rows a batch.
+    gives batches that have rows but no columns. `zone_mapped` names the columns with a zone
+    map (see `split_filter`).
     """
     if not fragments:
         return
     if len(schema) == 0 and predicate is None:
         yield from counted(sum(fragment.count_rows() for fragment in fragments))
         return
-    read = list(schema.names)
-    if predicate is not None:
-        read += [name for name in columns_of(predicate) if name not in read]
-    scanner = dataset.scanner(
-        columns=[name for name in read if name != ROW_ID],
-        with_row_id=ROW_ID in read or not read,
-        fragments=list(fragments),
-        batch_size=batch_size,
-        blob_handling="all_binary",
-    )
+    split = split_filter(predicate, dataset.schema, zone_mapped)
+    columns = read_columns(schema, split.rest)
+    if not columns:
+        scanner = dataset.scanner(filter=split.sql, fragments=list(fragments))
+        yield from counted(scanner.count_rows())
+        return
+    types = [pa.uint64() if c == ROW_ID else dataset.schema.field(c).type for c in columns]
+    rows = rows_a_read(types, batch_size or _DEFAULT_BATCH_ROWS)
+    scanner = open_scan(dataset, fragments, columns, rows, sql=split.sql)
     for batch in scanner.to_reader():
-        passing = kept_rows(batch, predicate)
+        passing = kept_rows(batch, split.rest)
         if passing.num_rows:
             yield shaped(passing, schema)
+
+
+def read_columns(schema: pa.Schema, predicate: Predicate | None) -> list[str]:
+    """The columns to read for those of `schema` and a predicate on the batches."""
+    columns = dict.fromkeys(schema.names)
+    if predicate is not None:
+        columns.update(dict.fromkeys(columns_of(predicate)))
+    return list(columns)
+
+
+def open_scan(
+    dataset: lance.LanceDataset,
+    fragments: Sequence[lance.LanceFragment] | None,
+    columns: Sequence[str],
+    batch_rows: int,
+    *,
+    sql: str | None = None,
+    row_ids: bytes | None = None,
+) -> lance.LanceScanner:
+    """Lance's scanner over `fragments` (None: all), in their order, blobs as their bytes.
+
+    `sql` filters in Lance's dialect; `row_ids` is a serialized set of the rows to read.
+    """
+    return dataset.scanner(
+        columns=[name for name in columns if name != ROW_ID],
+        with_row_id=ROW_ID in columns,
+        filter=sql,
+        fragments=None if fragments is None else list(fragments),
+        batch_size=batch_rows,
+        scan_in_order=True,
+        blob_handling="all_binary",
+        row_addr_allowlist=row_ids,
+    )
 
 
 def kept_rows(batch: pa.RecordBatch, predicate: Predicate | None) -> pa.RecordBatch:
@@ -61,6 +99,8 @@ def shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The columns that `schema` names, in its order and types."""
     if len(schema) == 0:
         return without_columns(batch.num_rows)
+    if batch.schema.equals(schema, check_metadata=True):
+        return batch
     columns = [batch.column(batch.schema.get_field_index(name)) for name in schema.names]
     typed = [
         column if column.type == field.type else column.cast(field.type)

@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import lance
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset
 
-from .fragment_scan import scan_fragments
-from .pushed_filter import Predicate, predicate_of
+from ..indexes.manifest import read_indexes
+from .blob_columns import table_schema
+from .fragment_scan import ROW_ID, scan_fragments
+from .pushed_filter import Predicate, PushedFilter, predicate_of
+from .row_fetch import RowReader
 
 if TYPE_CHECKING:
     from ..indexes.snapshot import Snapshot
-
-ROW_ID = "_rowid"
 
 # Setting up one Lance scan costs about a millisecond: a partition should be worth it.
 _LEAST_ROWS_A_PARTITION = 32_768
@@ -49,16 +50,22 @@ class LanceTable(pyarrow.dataset.Dataset):
         self.row_id = row_id
         self.fragment_ids = fragment_ids
         self.snapshot: Snapshot | None = None
-        schema = dataset.schema
+        schema = table_schema(dataset)
         if row_id:
             schema = schema.append(pa.field(ROW_ID, pa.uint64()))
-        self._schema = schema
-        self._groups: list[tuple[lance.LanceFragment, ...]] | None = None
+        self.full_schema = schema
 
     @property
     def schema(self) -> pa.Schema:
         self._touched()
-        return self._schema
+        return self.full_schema
+
+    @cached_property
+    def shown_fragments(self) -> frozenset[int]:
+        """The ids of the fragments whose rows the table shows."""
+        return frozenset(
+            fragment.fragment_id for group in self.fragment_groups for fragment in group
+        )
 
     def restricted(self, fragment_ids: frozenset[int]) -> LanceTable:
         """The same table with only those of its fragments that `fragment_ids` names."""
@@ -71,25 +78,23 @@ class LanceTable(pyarrow.dataset.Dataset):
     def scanner(
         self,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | pa.Scalar | bool | None = None,
+        filter: PushedFilter = None,
         batch_size: int | None = None,
         **_ignored: Any,
     ) -> PartitionScan:
         """The whole table's scan: no data is read before its `to_batches()` is iterated."""
         self._touched()
-        fragments = tuple(fragment for group in self._fragment_groups() for fragment in group)
+        fragments = tuple(fragment for group in self.fragment_groups for fragment in group)
         return self._partition(fragments, filter).scanner(
             columns=columns, filter=filter, batch_size=batch_size
         )
 
-    def get_fragments(
-        self, filter: pc.Expression | pa.Scalar | bool | None = None
-    ) -> list[TablePartition]:
+    def get_fragments(self, filter: PushedFilter = None) -> list[TablePartition]:
         """The partitions: groups of fragments of about equal row counts, in order."""
         self._touched()
-        return [self._partition(group, filter) for group in self._fragment_groups()]
+        return [self._partition(group, filter) for group in self.fragment_groups]
 
-    def count_rows(self, filter: pc.Expression | None = None, **_ignored: Any) -> int:
+    def count_rows(self, filter: PushedFilter = None, **_ignored: Any) -> int:
         """The number of rows that pass `filter`; without one, from the metadata alone."""
         return self.scanner(columns=[], filter=filter).count_rows()
 
@@ -111,21 +116,36 @@ class LanceTable(pyarrow.dataset.Dataset):
     def _partition(
         self,
         fragments: tuple[lance.LanceFragment, ...],
-        filter: pc.Expression | pa.Scalar | bool | None,
+        filter: PushedFilter,
     ) -> TablePartition:
-        return TablePartition(self.lance_dataset, self._schema, fragments, filter)
+        return TablePartition(self, fragments, filter)
 
-    def _fragment_groups(self) -> list[tuple[lance.LanceFragment, ...]]:
-        # Two threads may both compute it; both get the same, since a version never changes.
-        if self._groups is None:
-            wanted = self.fragment_ids
-            fragments = [
+    # Two threads may both compute one of these; both get the same: a version never changes.
+    @cached_property
+    def fragment_groups(self) -> list[tuple[lance.LanceFragment, ...]]:
+        wanted = self.fragment_ids
+        return grouped_by_rows(
+            [
                 fragment
                 for fragment in self.lance_dataset.get_fragments()
                 if wanted is None or fragment.fragment_id in wanted
             ]
-            self._groups = grouped_by_rows(fragments)
-        return self._groups
+        )
+
+    @cached_property
+    def row_reader(self) -> RowReader:
+        """Reads rows of the table by address; the table needs its `snapshot` for it."""
+        if self.snapshot is None:
+            raise RuntimeError("a table without snapshot cannot read rows by address")
+        return RowReader(self.snapshot)
+
+    @cached_property
+    def zone_mapped(self) -> frozenset[str]:
+        """The columns with a zone map among the dataset's indexes."""
+        indexes = read_indexes(self.lance_dataset)
+        ids = {at for index in indexes if "ZoneMap" in index.kind for at in index.field_ids}
+        fields = self.lance_dataset.lance_schema.fields()
+        return frozenset(field.name() for field in fields if field.id() in ids)
 
 
 class TablePartition:
@@ -133,13 +153,11 @@ class TablePartition:
 
     def __init__(
         self,
-        dataset: lance.LanceDataset,
-        schema: pa.Schema,
+        table: LanceTable,
         fragments: tuple[lance.LanceFragment, ...],
-        filter: pc.Expression | pa.Scalar | bool | None,
+        filter: PushedFilter,
     ) -> None:
-        self._dataset = dataset
-        self._schema = schema
+        self._table = table
         self._fragments = fragments
         self._filter = filter
         self._predicate = predicate_of(filter)
@@ -148,14 +166,12 @@ class TablePartition:
         self,
         schema: pa.Schema | None = None,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | pa.Scalar | bool | None = None,
+        filter: PushedFilter = None,
         batch_size: int | None = None,
     ) -> PartitionScan:
         """Reads the partition; `schema`, DataFusion's idea of the table's, is the table's own."""
         predicate = self._predicate if filter is self._filter else predicate_of(filter)
-        return PartitionScan(
-            self._dataset, self._schema, self._fragments, columns, predicate, batch_size
-        )
+        return PartitionScan(self._table, self._fragments, columns, predicate, batch_size)
 
 
 class PartitionScan:
@@ -163,28 +179,28 @@ class PartitionScan:
 
     def __init__(
         self,
-        dataset: lance.LanceDataset,
-        schema: pa.Schema,
+        table: LanceTable,
         fragments: tuple[lance.LanceFragment, ...],
         columns: Sequence[str] | None,
         predicate: Predicate | None,
         batch_size: int | None,
     ) -> None:
-        self._dataset = dataset
+        self._table = table
         self._fragments = fragments
         self._predicate = predicate
         self._batch_size = batch_size
-        self.dataset_schema = schema
-        self.projected_schema = projected(schema, columns)
+        self.dataset_schema = table.full_schema
+        self.projected_schema = projected(table.full_schema, columns)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Batches as they are read; closing the iterator ends the read."""
         return scan_fragments(
-            self._dataset,
+            self._table.lance_dataset,
             self._fragments,
             self.projected_schema,
             self._predicate,
             self._batch_size,
+            lambda: self._table.zone_mapped,
         )
 
     def to_table(self) -> pa.Table:

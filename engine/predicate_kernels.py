@@ -118,7 +118,7 @@ def _unknown(left: pa.Array | pa.Scalar, right: pa.Array | pa.Scalar) -> pa.Arra
 def _same_type(
     left: pa.Array | pa.Scalar, right: pa.Array | pa.Scalar
 ) -> tuple[pa.Array | pa.Scalar, pa.Array | pa.Scalar]:
-    """Both sides in one type. DataFusion's are equal up to the encoding of text and dictionaries."""
+    """Both sides in one type; DataFusion's differ at most in the encoding of text."""
     left, right = _plain_scalar(left), _plain_scalar(right)
     if left.type == right.type:
         return left, right

@@ -79,6 +79,9 @@ class InList:
     values: pa.Array
 
 
+PushedFilter: TypeAlias = pc.Expression | pa.Scalar | bool | None
+"""A filter as it is handed over: a scalar or `bool` where it reads no column."""
+
 Predicate: TypeAlias = Column | Literal | Comparison | And | Or | Not | IsNull | IsNotNull | InList
 
 _COMPARISONS = {
@@ -91,7 +94,7 @@ _COMPARISONS = {
 }
 
 
-def predicate_of(filter: pc.Expression | pa.Scalar | bool | None) -> Predicate | None:
+def predicate_of(filter: PushedFilter) -> Predicate | None:
     """The tree of a handed-over filter; None where there is none.
 
     A filter without any column arrives as a boolean scalar or a plain `bool`.

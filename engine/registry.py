@@ -77,7 +77,6 @@ class RegisteredTable(LanceTable):
         self.name = name
         self.terms = terms
         self.snapshot: Snapshot = Snapshot(dataset, cache)
-        self.shown_fragments = frozenset(self.snapshot.fragment_ids)
 
     def get_fragments(
         self,

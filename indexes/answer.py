@@ -49,3 +49,15 @@ def disjoin(a: Answer, b: Answer) -> Answer:
     if a.null is None or b.null is None or not exact:
         return Answer(true, None, exact)
     return Answer(true, (a.null | b.null) - true, exact)
+
+
+def exclude(a: Answer, b: Answer) -> Answer:
+    """`a` AND NOT `b`, as `conjoin(a, negate(b, …))` without the complement.
+
+    Raises `ValueError` as `negate` does.
+    """
+    if not b.exact or b.null is None:
+        raise ValueError("only an exact answer with known NULL rows has a complement")
+    true = a.true - b.true - b.null
+    null = None if a.null is None else (a.true | a.null) - b.true - true
+    return Answer(true, null, a.exact)

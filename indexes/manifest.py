@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 import uuid as uuids
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -24,16 +24,9 @@ _LENGTH: Final = struct.Struct("<I")
 _TRAILER: Final = struct.Struct("<QHH4s")
 _MAGIC: Final = b"LANC"
 _DETACHED: Final = 1 << 63
+_STABLE_ROW_IDS: Final = 2
+_TOMBSTONE: Final = -2
 _LAST_VERSION: Final = (1 << 64) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class ExternalFile:
-    """A range of a file that holds what the manifest does not hold itself."""
-
-    path: str
-    offset: int
-    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +51,31 @@ class Overlay:
 class Fragment:
     """One fragment of a table version.
 
-    `physical_rows` counts deleted rows too. `row_ids` and `last_updated` are the encoded
-    sequences of a table with stable row ids, else None.
+    `physical_rows` counts deleted rows too. `files` are the names of its data files, each
+    with the ids of the fields in it. `row_ids` is the encoded sequence of a table with
+    stable row ids, else None; `external_row_ids` says that it is in a file of its own.
     """
 
     id: int
     physical_rows: int
+    files: tuple[tuple[str, frozenset[int]], ...]
     deletion_file: DeletionFile | None
-    row_ids: bytes | ExternalFile | None
-    last_updated: bytes | ExternalFile | None
+    row_ids: bytes | None
+    external_row_ids: bool
     overlays: tuple[Overlay, ...]
+
+    @property
+    def has_tombstones(self) -> bool:
+        """Whether a column was rewritten in place, and its former data is still there."""
+        return any(_TOMBSTONE in held for _, held in self.files)
+
+    def holders(self, field_ids: frozenset[int]) -> frozenset[str]:
+        """The data files that hold any of the fields."""
+        return frozenset(name for name, held in self.files if not held.isdisjoint(field_ids))
+
+    def first_holds(self, field_ids: frozenset[int]) -> bool:
+        """Whether the fragment's first data file holds all that it has of the fields."""
+        return self.holders(field_ids) <= {name for name, _ in self.files[:1]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +127,32 @@ class Manifest:
     """One version of a table.
 
     `root` is the folder that its own files are in. `base_paths` maps the id of a base path
-    to its path and whether that is the root of a dataset.
+    to its path and whether that is the root of a dataset. `indexes_unread` says why the
+    indexes could not be read (a table in memory), if so.
     """
 
     root: str
     version: int
+    reader_feature_flags: int
     fragments: tuple[Fragment, ...]
     base_paths: tuple[tuple[int, str, bool], ...]
     fields: tuple[Field, ...]
     indexes: tuple[LanceIndex, ...]
+    indexes_unread: str | None = None
+
+    @property
+    def stable_row_ids(self) -> bool:
+        """Whether rows keep their ids when they move."""
+        return bool(self.reader_feature_flags & _STABLE_ROW_IDS)
+
+    def subtree(self, field_ids: tuple[int, ...]) -> frozenset[int]:
+        """The fields and all fields inside them."""
+        inside = set(field_ids)
+        # The schema lists a field before those inside it.
+        for field in self.fields:
+            if field.parent_id in inside:
+                inside.add(field.id)
+        return frozenset(inside)
 
     def base(self, base_id: int | None) -> tuple[str, bool]:
         """The path of a base and whether it is a dataset's root; `LanceIndexError` if unknown."""
@@ -142,44 +167,59 @@ class Manifest:
 def read_indexes(dataset: lance.LanceDataset) -> tuple[LanceIndex, ...]:
     """Every index of the dataset's version, of types known to pylance or not.
 
-    Raises as `read_manifest` does.
+    Raises `LanceIndexError` where the manifest cannot be read again, and
+    `CorruptIndexError` where it is not as Lance writes it.
     """
-    return read_manifest(dataset).indexes
+    manifest = read_manifest(dataset)
+    if manifest.indexes_unread is not None:
+        raise LanceIndexError(manifest.indexes_unread)
+    return manifest.indexes
 
 
 def read_manifest(dataset: lance.LanceDataset) -> Manifest:
     """The metadata of the version that `dataset` is opened at.
 
-    Raises `LanceIndexError` where the manifest cannot be read again from where the dataset
-    is (a table in memory), and `CorruptIndexError` where it is not as Lance writes it.
+    Raises `CorruptIndexError` where the manifest is not as Lance writes it.
     """
     # What pylance has read itself, as it hands it to another process when pickled. Only
     # the index section is not in it.
     opened: bytes = dataset._ds.serialized_manifest()
     message = manifest_messages.parse("Manifest", opened)
-    files, name = _find(dataset, message, opened)
+    uri = absolute(dataset.uri)
+    for root in _roots(uri, message.branch):
+        files = DatasetFiles.at(dataset, root)
+        for name in _names(message.version):
+            if files.contains(name):
+                file = _ManifestFile.read(files, name)
+                # On another branch a version may have the same number.
+                if file.message == opened:
+                    return _manifest(message, root, file.indexes(message))
+    reason = f"the manifest of version {message.version} of {uri} cannot be found again"
+    return replace(_manifest(message, uri, ()), indexes_unread=reason)
+
+
+def read_past_manifest(dataset: lance.LanceDataset, root: str, version: int) -> Manifest | None:
+    """The metadata of another version, under `root`; None where that is gone.
+
+    Raises `CorruptIndexError` where it is not as Lance writes it.
+    """
+    files = DatasetFiles.at(dataset, root)
+    for name in _names(version):
+        if files.contains(name):
+            file = _ManifestFile.read(files, name)
+            return _manifest(manifest_messages.parse("Manifest", file.message), root, ())
+    return None
+
+
+def _manifest(message: Any, root: str, indexes: tuple[LanceIndex, ...]) -> Manifest:
     return Manifest(
-        root=files.base,
+        root=root,
         version=message.version,
+        reader_feature_flags=message.reader_feature_flags,
         fragments=tuple(_fragment(fragment) for fragment in message.fragments),
         fields=tuple(Field(f.id, f.parent_id, f.name) for f in message.fields),
         base_paths=tuple((b.id, b.path, b.is_dataset_root) for b in message.base_paths),
-        indexes=_indexes(message, files, name),
-    )
-
-
-def _find(
-    dataset: lance.LanceDataset, message: Any, opened: bytes
-) -> tuple[DatasetFiles, str]:
-    """The manifest file that holds exactly the bytes `opened`, and the folder it is under."""
-    names = tuple(_names(message.version))
-    for root in _roots(absolute(dataset.uri), message.branch):
-        files = DatasetFiles.at(dataset, root)
-        for name in names:
-            if files.contains(name) and _message_in(files, name) == opened:
-                return files, name
-    raise LanceIndexError(
-        f"the manifest of version {message.version} of {dataset.uri} cannot be found again"
+        indexes=indexes,
     )
 
 
@@ -202,45 +242,62 @@ def _roots(uri: str, branch: str) -> Iterator[str]:
     yield trunk
 
 
-def _message_in(files: DatasetFiles, name: str) -> bytes:
-    """The Manifest message in a manifest file, as bytes."""
-    data = files.read(name)
-    check = "not a manifest: no LANC at its end"
-    if len(data) >= _TRAILER.size:
-        position, _, _, magic = _TRAILER.unpack(data[-_TRAILER.size :])
-        if magic == _MAGIC:
-            check = "the manifest message ends outside the file"
-            if position + _LENGTH.size <= len(data):
-                (size,) = _LENGTH.unpack_from(data, position)
-                start = position + _LENGTH.size
-                if start + size <= len(data):
-                    return data[start : start + size]
-    raise CorruptIndexError(files.path(name), check)
+@dataclass(frozen=True, slots=True)
+class _ManifestFile:
+    """A manifest file: index section and Manifest message, each after its u32 length.
 
+    At the file's end stand the position of the message (u64), two version numbers (u16)
+    and `LANC`.
+    """
 
-def _indexes(message: Any, files: DatasetFiles, name: str) -> tuple[LanceIndex, ...]:
-    if not message.HasField("index_section"):
-        return ()
-    position = message.index_section
-    try:
-        (size,) = _LENGTH.unpack(files.read_range(name, position, _LENGTH.size))
-        data = files.read_range(name, position + _LENGTH.size, size)
-        section = manifest_messages.parse("IndexSection", data)
-        segments = [_segment(metadata) for metadata in section.indices]
-    except (OSError, ValueError) as error:
-        raise CorruptIndexError(files.path(name), f"the index section: {error}") from error
-    by_name: dict[str, list[IndexSegment]] = {}
-    for segment in segments:
-        by_name.setdefault(segment.name, []).append(segment)
-    return tuple(
-        LanceIndex(
-            name=index_name,
-            kind=_kind(of_name[0].details_type_url),
-            field_ids=of_name[0].field_ids,
-            segments=tuple(of_name),
+    path: str
+    data: bytes
+    message: bytes
+
+    @classmethod
+    def read(cls, files: DatasetFiles, name: str) -> _ManifestFile:
+        path = files.path(name)
+        try:
+            data = files.read(name)
+        except OSError as error:
+            raise CorruptIndexError(path, f"it opens: {error}") from error
+        if len(data) < _TRAILER.size or not data.endswith(_MAGIC):
+            raise CorruptIndexError(path, "no LANC at its end")
+        position, _, _, _ = _TRAILER.unpack(data[-_TRAILER.size :])
+        return cls(path, data, _prefixed(path, data, position, "the Manifest message"))
+
+    def indexes(self, message: Any) -> tuple[LanceIndex, ...]:
+        """The indexes that the index section lists, segments of one name together."""
+        if not message.HasField("index_section"):
+            return ()
+        data = _prefixed(self.path, self.data, message.index_section, "the IndexSection message")
+        try:
+            section = manifest_messages.parse("IndexSection", data)
+            segments = [_segment(metadata) for metadata in section.indices]
+        except (ValueError, IndexError) as error:
+            raise CorruptIndexError(self.path, f"the IndexSection message: {error}") from error
+        by_name: dict[str, list[IndexSegment]] = {}
+        for segment in segments:
+            by_name.setdefault(segment.name, []).append(segment)
+        return tuple(
+            LanceIndex(
+                name=name,
+                kind=_kind(of_name[0].details_type_url),
+                field_ids=of_name[0].field_ids,
+                segments=tuple(of_name),
+            )
+            for name, of_name in by_name.items()
         )
-        for index_name, of_name in by_name.items()
-    )
+
+
+def _prefixed(path: str, data: bytes, position: int, what: str) -> bytes:
+    """The bytes after the u32 length at `position`, of that length."""
+    start = position + _LENGTH.size
+    if start <= len(data):
+        (size,) = _LENGTH.unpack_from(data, position)
+        if start + size <= len(data):
+            return data[start : start + size]
+    raise CorruptIndexError(path, f"{what} ends outside the file")
 
 
 def _segment(metadata: Any) -> IndexSegment:
@@ -271,8 +328,9 @@ def _fragment(message: Any) -> Fragment:
         id=message.id,
         physical_rows=message.physical_rows,
         deletion_file=_deletion_file(message) if message.HasField("deletion_file") else None,
-        row_ids=_sequence(message, "row_ids"),
-        last_updated=_sequence(message, "last_updated_at_versions"),
+        files=tuple((file.path, frozenset(file.fields)) for file in message.files),
+        row_ids=message.inline_row_ids if message.HasField("inline_row_ids") else None,
+        external_row_ids=message.HasField("external_row_ids"),
         overlays=tuple(
             Overlay(frozenset(overlay.data_file.fields), overlay.committed_version)
             for overlay in message.overlays
@@ -290,15 +348,6 @@ def _deletion_file(fragment: Any) -> DeletionFile:
         deleted_rows=file.num_deleted_rows,
         base_id=file.base_id if file.HasField("base_id") else None,
     )
-
-
-def _sequence(fragment: Any, what: str) -> bytes | ExternalFile | None:
-    if fragment.HasField(f"inline_{what}"):
-        return getattr(fragment, f"inline_{what}")
-    if fragment.HasField(f"external_{what}"):
-        external = getattr(fragment, f"external_{what}")
-        return ExternalFile(external.path, external.offset, external.size)
-    return None
 
 
 def absolute(uri: str) -> str:

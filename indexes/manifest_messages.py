@@ -32,11 +32,10 @@ _MESSAGES: Final[Mapping[str, Mapping[str, tuple[int, str]]]] = {
         "fragments": (2, "DataFragment*"),
         "version": (3, "uint64"),
         "index_section": (6, "uint64?"),
-        "timestamp": (7, "Timestamp"),
+        "reader_feature_flags": (9, "uint64"),
         "base_paths": (18, "BasePath*"),
         "branch": (20, "string?"),
     },
-    "Timestamp": {"seconds": (1, "int64"), "nanos": (2, "int32")},
     "Field": {
         "name": (2, "string"),
         "id": (3, "int32"),
@@ -55,8 +54,6 @@ _MESSAGES: Final[Mapping[str, Mapping[str, tuple[int, str]]]] = {
         "physical_rows": (4, "uint64"),
         "inline_row_ids": (5, "bytes?"),
         "external_row_ids": (6, "ExternalFile"),
-        "inline_last_updated_at_versions": (7, "bytes?"),
-        "external_last_updated_at_versions": (8, "ExternalFile"),
         "overlays": (11, "DataOverlayFile*"),
     },
     "DataFile": {"path": (1, "string"), "fields": (2, "int32*"), "base_id": (7, "uint32?")},
@@ -107,8 +104,6 @@ _MESSAGES: Final[Mapping[str, Mapping[str, tuple[int, str]]]] = {
     },
     "OffsetArray": {"base": (1, "uint64"), "offsets": (2, "bytes")},
     "ValueArray": {"values": (2, "bytes")},
-    "RowDatasetVersionSequence": {"runs": (1, "RowDatasetVersionRun*")},
-    "RowDatasetVersionRun": {"span": (1, "U64Segment"), "version": (2, "uint64")},
 }
 
 _PACKAGE: Final = "datafusion_lance.manifest"

@@ -10,17 +10,19 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TypeAlias
 
 import pyarrow as pa
 
-from .answer import Answer, conjoin, disjoin, negate
-from .errors import InvalidArgumentError
+from .answer import Answer, conjoin, disjoin, exclude, negate
+from .errors import CorruptIndexError, InvalidArgumentError, UnusableIndexError
 from .label_list import reader as label_list
 from .label_list.keys import bit_patterns
 from .manifest import LanceIndex
 from .row_set import RowSet
-from .snapshot import SearchStats, Snapshot
+from .search_stats import SearchStats
+from .snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +122,9 @@ class And:
         return frozenset().union(*(child.indexes for child in self.children))
 
     def __str__(self) -> str:
-        return " AND ".join(_enclosed(c) if isinstance(c, Or) else str(c) for c in self.children)
+        return " AND ".join(
+            str(child) if isinstance(child, Not) else _enclosed(child) for child in self.children
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +149,10 @@ class Or:
         return frozenset().union(*(child.indexes for child in self.children))
 
     def __str__(self) -> str:
-        return " OR ".join(map(str, self.children))
+        return " OR ".join(
+            str(child) if isinstance(child, And | Not) else _enclosed(child)
+            for child in self.children
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,3 +240,148 @@ class Superset:
 
 
 Query: TypeAlias = HasAny | HasAll | And | Or | Not | Is | Superset
+
+
+def evaluate(
+    query: Query, snapshot: Snapshot, covered: frozenset[int], stats: SearchStats
+) -> Answer:
+    """The answer of `query` over the live rows of the fragments `covered`.
+
+    `covered` are fragments that every index of the query covers. Only TRUE rows are asked
+    for: `null` is None also where it could have been found. Counts into `stats`. Raises
+    `CorruptIndexError` for a damaged file and `UnusableIndexError` for an index that turns
+    out not to fit the column.
+    """
+    start = time.perf_counter()
+    search = _Search(snapshot, covered, stats)
+    answer = search.answer(query, null_wanted=False)
+    live = Answer(search.live(answer.true), answer.null, answer.exact)
+    stats.rows_found += len(live.true)
+    stats.search_seconds += time.perf_counter() - start
+    return live
+
+
+class _Search:
+    """One evaluation. Row sets in it are of covered fragments, and may hold deleted rows."""
+
+    def __init__(self, snapshot: Snapshot, covered: frozenset[int], stats: SearchStats) -> None:
+        self._snapshot = snapshot
+        self._covered = covered
+        self._stats = stats
+
+    def live(self, rows: RowSet) -> RowSet:
+        return self._snapshot.live_among(rows)
+
+    def universe(self) -> RowSet:
+        return self._snapshot.live_rows(self._covered)
+
+    def answer(self, query: Query, *, null_wanted: bool) -> Answer:
+        """The answer, with NULL rows only where `null_wanted` and they are known."""
+        if isinstance(query, HasAny | HasAll):
+            return self._labels(query, null_wanted)
+        if isinstance(query, And):
+            return self._and(query, null_wanted)
+        if isinstance(query, Or):
+            parts = (self.answer(child, null_wanted=null_wanted) for child in query.children)
+            return reduce(disjoin, parts)
+        if isinstance(query, Not):
+            return negate(self.answer(query.child, null_wanted=True), self.universe())
+        if isinstance(query, Is):
+            return self._is(query)
+        inner = self.answer(query.child, null_wanted=False)
+        return Answer(inner.true, None, exact=False)
+
+    def _and(self, query: And, null_wanted: bool) -> Answer:
+        negated = [child.child for child in query.children if isinstance(child, Not)]
+        positive = [child for child in query.children if not isinstance(child, Not)]
+        if not positive:
+            return negate(
+                reduce(disjoin, (self.answer(n, null_wanted=True) for n in negated)),
+                self.universe(),
+            )
+        parts = (self.answer(child, null_wanted=null_wanted) for child in positive)
+        joined = reduce(conjoin, parts)
+        # Taking rows away is cheaper than the complement, which is nearly all rows.
+        return reduce(exclude, (self.answer(n, null_wanted=True) for n in negated), joined)
+
+    def _is(self, query: Is) -> Answer:
+        inner = self.answer(query.child, null_wanted=query.value is not True)
+        if query.value is True:
+            true = inner.true
+        elif query.value is False:
+            true = negate(inner, self.universe()).true
+        else:
+            assert inner.null is not None
+            true = inner.null
+        return Answer(true, RowSet.EMPTY if inner.exact else None, inner.exact)
+
+    def _labels(self, query: HasAny | HasAll, null_wanted: bool) -> Answer:
+        """A leaf: the union over the segments, each for the fragments that it covers."""
+        parts: list[RowSet] = []
+        nulls: list[RowSet] | None = [] if null_wanted else None
+        for segment, fragments in self._snapshot.covered_by_segment(query.index).items():
+            here = fragments & self._covered
+            if not here:
+                continue
+            reader = label_list.LabelListReader(
+                segment, *self._snapshot.files_of(segment), self._snapshot.cache
+            )
+            null_lists = None
+            every_list = isinstance(query, HasAll) and not query.match_null and not query.labels
+            if null_wanted or every_list:
+                null_lists = self._here(reader, reader.null_lists(self._stats), here)
+            if every_list:
+                if null_lists is None:
+                    raise UnusableIndexError(query.index.name, "it stores no null lists")
+                parts.append(self._snapshot.live_rows(here) - null_lists)
+            else:
+                parts.append(self._here(reader, self._found(query, reader), here) or RowSet.EMPTY)
+            if nulls is not None:
+                nulls = None if null_lists is None else [*nulls, null_lists]
+        null = None if nulls is None else RowSet.union(nulls)
+        return Answer(RowSet.union(parts), null, exact=True)
+
+    def _found(self, query: HasAny | HasAll, reader: label_list.LabelListReader) -> RowSet:
+        """The rows that a segment holds for the labels, as ids of that segment."""
+        positions = reader.positions(query.labels, self._stats)
+        if query.match_null:
+            positions.append(reader.null_element_position(self._stats))
+        if isinstance(query, HasAny):
+            known = [at for at in positions if at >= 0]
+            return RowSet.union(reader.postings(known, self._stats))
+        if -1 in positions:
+            return RowSet.EMPTY
+        return RowSet.intersection(reader.postings(positions, self._stats))
+
+    def _here(
+        self, reader: label_list.LabelListReader, ids: RowSet | None, fragments: frozenset[int]
+    ) -> RowSet | None:
+        """The addresses of `ids` in the segment's fragments."""
+        if ids is None:
+            return None
+        rows = self._snapshot.addresses_of(ids).restrict(fragments)
+        for fragment in rows.fragment_ids:
+            if fragment not in rows.whole_fragments:
+                last, end = rows.bitmap(fragment).max(), self._snapshot.physical_rows(fragment)
+                if last >= end:
+                    raise CorruptIndexError(
+                        reader.path, f"row {last} in fragment {fragment}, which has {end} rows"
+                    )
+        return rows
+
+
+def _need_two(children: Sequence[Query]) -> None:
+    if len(children) < 2:
+        raise InvalidArgumentError("children", len(children), "two queries or more")
+
+
+def _enclosed(query: Query) -> str:
+    """A part of a longer text: with parentheses where its own words would mix with it."""
+    inner = query.child if isinstance(query, Superset) else query
+    return f"({query})" if isinstance(inner, And | Or | Not | Is) else str(query)
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return str(value)

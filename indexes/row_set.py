@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import struct
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import ClassVar, Final
 
 import numpy as np
@@ -83,10 +84,7 @@ class RowSet:
         starts = np.flatnonzero(fragments[1:] != fragments[:-1]) + 1
         bounds = [0, *starts.tolist(), len(ordered)]
         return cls._of(
-            {
-                int(fragments[low]): bitmap_of(offsets[low:high])
-                for low, high in zip(bounds[:-1], bounds[1:], strict=True)
-            }
+            {int(fragments[low]): bitmap_of(offsets[low:high]) for low, high in pairwise(bounds)}
         )
 
     @classmethod
@@ -240,7 +238,9 @@ class RowSet:
         Raises `ValueError` for a whole-fragment entry: intersect with live rows first.
         """
         if fragment_id in self._whole:
-            raise ValueError(f"fragment {fragment_id} is held whole: intersect with live rows first")
+            raise ValueError(
+                f"fragment {fragment_id} is held whole: intersect with live rows first"
+            )
         bitmap = self._bitmaps.get(fragment_id)
         if bitmap is None:
             return np.empty(0, dtype=np.uint32)

@@ -80,7 +80,8 @@ def memory_context(tables: Sequence[TwiceStored]) -> SessionContext:
     """Plain DataFusion over the rows in memory: the oracle."""
     context = SessionContext()
     for table in tables:
-        context.register_record_batches(table.name, [table.rows.to_batches()])
+        none = pa.RecordBatch.from_pylist([], schema=table.rows.schema)
+        context.register_record_batches(table.name, [table.rows.to_batches() or [none]])
     return context
 
 

@@ -1,0 +1,35 @@
+"""What one index scan did: its search, and the reading of the rows it found."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from ..indexes.search_stats import SearchStats
+
+
+@dataclass
+class ScanStats(SearchStats):
+    """The search's counters and the fetch's; EXPLAIN ANALYZE prints them.
+
+    `fetch` is how rows were read: `take` (by address), `scan` (whole fragments, masked),
+    `count` (counted without reading any) or `none` (there were none). `rows_fetched` counts
+    rows before the pushed filter, `fetch_bytes` their bytes in memory; `fetch_seconds` is the
+    partitions' time together.
+    """
+
+    fetch: str = "none"
+    rows_fetched: int = 0
+    fetch_bytes: int = 0
+    fetch_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def fetched(self, method: str, rows: int, nbytes: int, seconds: float) -> None:
+        """Counts one batch; partitions on several threads share the counters."""
+        with self._lock:
+            self.fetch = method
+            self.rows_fetched += rows
+            self.fetch_bytes += nbytes
+            self.fetch_seconds += seconds

@@ -1,0 +1,166 @@
+"""A DataFusion table that holds the rows which a query finds in the indexes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pyarrow.dataset
+
+from ..indexes.query import Query, evaluate
+from ..indexes.row_set import RowSet
+from ..indexes.snapshot import Snapshot
+from .fetch_stats import ScanStats
+from .lance_table import LanceTable, grouped_by_rows, projected
+from .pushed_filter import Predicate, PushedFilter, predicate_of
+from .row_counts import counted
+
+
+class IndexScan(pyarrow.dataset.Dataset):
+    """The rows of `covered` fragments on which `query` is TRUE (or may be: `query.exact`).
+
+    Planning reads no file: the partitions are groups of the covered fragments. The first
+    partition to run searches the indexes, on whatever thread that is; the others wait for its
+    answer. Few rows are read by address, all by the first partition; many by each partition
+    from its own fragments. A version of a table never changes, so running a plan again uses
+    the answer again. An error of the search is raised in every partition.
+    """
+
+    def __init__(
+        self, table: LanceTable, snapshot: Snapshot, query: Query, covered: frozenset[int]
+    ) -> None:
+        self.table = table
+        self.snapshot = snapshot
+        self.query = query
+        self.covered = covered
+        self.stats = ScanStats()
+        # The table's schema without its looking: whoever watches the table is not to see this.
+        self._schema = table.full_schema
+        self._lock = threading.Lock()
+        self._found: RowSet | None = None
+        self._error: Exception | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def scanner(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: PushedFilter = None,
+        batch_size: int | None = None,
+        **_ignored: Any,
+    ) -> IndexPartitionScan:
+        """All rows in one partition; nothing is read before they are iterated."""
+        return IndexPartition(self, 0, None, filter).scanner(None, columns, filter, batch_size)
+
+    def get_fragments(self, filter: PushedFilter = None) -> list[IndexPartition]:
+        """The partitions: groups of covered fragments of about equal row counts."""
+        fragments = [
+            fragment
+            for group in self.table.fragment_groups
+            for fragment in group
+            if fragment.fragment_id in self.covered
+        ]
+        groups = grouped_by_rows(fragments)
+        return [
+            IndexPartition(self, number, _ids(group), filter) for number, group in enumerate(groups)
+        ]
+
+    def found(self) -> RowSet:
+        """The rows, searched for once; every later call gets the same rows or error."""
+        with self._lock:
+            if self._error is not None:
+                raise self._error
+            if self._found is None:
+                try:
+                    answer = evaluate(self.query, self.snapshot, self.covered, self.stats)
+                except Exception as error:
+                    self._error = error
+                    raise
+                self._found = answer.true
+            return self._found
+
+    def __repr__(self) -> str:
+        return f"IndexScan({self.table!r}, {self.query})"
+
+
+class IndexPartition:
+    """The found rows of some fragments (None: all), as DataFusion asks for them."""
+
+    def __init__(
+        self,
+        scan: IndexScan,
+        number: int,
+        fragment_ids: frozenset[int] | None,
+        filter: PushedFilter,
+    ) -> None:
+        self._scan = scan
+        self._number = number
+        self._fragment_ids = fragment_ids
+        self._filter = filter
+        self._predicate = predicate_of(filter)
+
+    def scanner(
+        self,
+        schema: pa.Schema | None = None,
+        columns: Sequence[str] | None = None,
+        filter: PushedFilter = None,
+        batch_size: int | None = None,
+    ) -> IndexPartitionScan:
+        predicate = self._predicate if filter is self._filter else predicate_of(filter)
+        return IndexPartitionScan(
+            self._scan, self._number, self._fragment_ids, columns, predicate, batch_size
+        )
+
+
+class IndexPartitionScan:
+    """One run of one partition."""
+
+    def __init__(
+        self,
+        scan: IndexScan,
+        number: int,
+        fragment_ids: frozenset[int] | None,
+        columns: Sequence[str] | None,
+        predicate: Predicate | None,
+        batch_size: int | None,
+    ) -> None:
+        self._scan = scan
+        self._number = number
+        self._fragment_ids = fragment_ids
+        self._predicate = predicate
+        self._batch_size = batch_size
+        self.projected_schema = projected(scan.schema, columns)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Batches as they are read; closing the iterator ends the reading."""
+        scan, schema, predicate = self._scan, self.projected_schema, self._predicate
+        rows = scan.found()
+        if not rows:
+            return
+        if len(schema) == 0 and predicate is None:
+            if self._number == 0:
+                started = time.perf_counter()
+                yield from counted(len(rows))
+                scan.stats.fetched("count", 0, 0, time.perf_counter() - started)
+            return
+        reader = scan.table.row_reader
+        if not reader.cheaper_by_scan(rows, schema, predicate):
+            if self._number == 0:
+                yield from reader.take(rows, schema, predicate, self._batch_size, scan.stats)
+            return
+        if self._fragment_ids is not None:
+            rows = rows.restrict(self._fragment_ids)
+        yield from reader.scan(rows, schema, predicate, self._batch_size, scan.stats)
+
+    def to_table(self) -> pa.Table:
+        return pa.Table.from_batches(self.to_batches(), self.projected_schema)
+
+
+def _ids(fragments: Sequence[lance.LanceFragment]) -> frozenset[int]:
+    return frozenset(fragment.fragment_id for fragment in fragments)

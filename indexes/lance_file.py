@@ -1,0 +1,82 @@
+"""One Lance file of an index, held open, with what goes wrong in it told as corruption."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+
+from .dataset_files import DatasetFiles
+from .errors import CorruptIndexError, LanceIndexError
+
+Value = TypeVar("Value")
+
+# Whole columns read fastest in few batches with several in flight.
+_BATCH_ROWS: Final = 1 << 17
+_READAHEAD: Final = 16
+
+OPEN_FILE_BYTES: Final = 1 << 14
+"""What an open file counts for in a cache: its schema and page table, roughly."""
+
+
+class OpenFile:
+    """A Lance file with some of its columns; thread-safe.
+
+    Raises `CorruptIndexError`, with the file's name, wherever pylance fails to read it.
+    """
+
+    def __init__(
+        self, files: DatasetFiles, relative: str, columns: list[str] | None = None
+    ) -> None:
+        self.path = files.path(relative)
+        # A reader used from two threads at once raises "Already borrowed".
+        self._lock = Lock()
+        self._reader = self.checked("it opens", lambda: files.open(relative, columns))
+        metadata = self.checked("its metadata", self._reader.metadata)
+        self.schema: pa.Schema = metadata.schema
+        self.num_rows: int = metadata.num_rows
+        self.global_buffer_sizes: tuple[int, ...] = tuple(
+            buffer.size for buffer in metadata.global_buffers
+        )
+
+    def read_column(self, name: str) -> pa.Array:
+        """All values of a column that the file was opened with."""
+        read = self.checked(
+            f"column {name}",
+            lambda: self._reader.read_all(
+                batch_size=_BATCH_ROWS, batch_readahead=_READAHEAD
+            ).to_table(),
+        )
+        return read.column(name).combine_chunks()
+
+    def take_rows(self, positions: Sequence[int]) -> pa.Table:
+        """The rows at `positions`, which ascend strictly."""
+        rows = list(positions)
+        return self.checked(
+            f"rows {rows[0]} to {rows[-1]}", lambda: self._reader.take_rows(rows).to_table()
+        )
+
+    def read_global_buffer(self, index: int) -> bytes:
+        """A global buffer of the file."""
+        return self.checked(
+            f"global buffer {index}", lambda: bytes(self._reader.read_global_buffer(index))
+        )
+
+    def checked(self, what: str, read: Callable[[], Value]) -> Value:
+        """The value of `read`; whatever it raises becomes corruption of this file."""
+        try:
+            with self._lock:
+                return read()
+        except (KeyboardInterrupt, SystemExit, MemoryError, LanceIndexError):
+            raise
+        except BaseException as error:
+            # pylance raises OSError, ValueError or RuntimeError, and for some damages lets
+            # a Rust panic through, which is no Exception.
+            raise CorruptIndexError(self.path, f"{what}: {_first_line(error)}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    text: Any = str(error) or type(error).__name__
+    return text.splitlines()[0]
