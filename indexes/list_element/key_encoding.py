@@ -111,8 +111,8 @@ class FixedWidth(KeyCodec):
         self._check(values)
         rows = np.zeros((len(values), 1 + self.width), dtype=np.uint8)
         ordered = self._ordered(self._bits(values))
-        rows[:, 1:] = ordered.astype(self._unsigned.newbyteorder(">")).view(np.uint8).reshape(
-            -1, self.width
+        rows[:, 1:] = (
+            ordered.astype(self._unsigned.newbyteorder(">")).view(np.uint8).reshape(-1, self.width)
         )
         rows[:, 0] = _VALUE
         if values.null_count:
@@ -347,7 +347,12 @@ def _blocks_of(values: pa.Array) -> pa.BinaryArray:
     number = np.arange(blocks.sum()) - np.repeat(np.cumsum(blocks) - blocks, blocks)
     begin, left, place = (np.repeat(each, blocks) for each in (begin, left, place))
     _copy_blocks(
-        data, begin + number * _LONG, left - number * _LONG, out, place + number * (_LONG + 1), _LONG
+        data,
+        begin + number * _LONG,
+        left - number * _LONG,
+        out,
+        place + number * (_LONG + 1),
+        _LONG,
     )
     return _binary(offsets.astype(np.int32), out)
 
