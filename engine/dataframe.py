@@ -91,7 +91,7 @@ class LanceDataFrame(DataFrame):
         self,
         verbose: bool = False,
         analyze: bool = False,
-        format: ExplainFormat | None = None,  # noqa: A002 - DataFusion's name for it
+        format: ExplainFormat | None = None,
         show_statistics: bool | None = None,
         analyze_level: ExplainAnalyzeLevel | None = None,
         analyze_categories: Iterable[ExplainMetricCategory] | None = None,
@@ -109,7 +109,13 @@ class LanceDataFrame(DataFrame):
         )
         plain = DataFrame(self.df)
         rows = None
-        if self.session.use_indexes and is_query(plain):
+        # What DataFusion refuses it is to refuse itself.
+        refused = (
+            show_statistics is not None
+            if analyze
+            else analyze_level is not None or analyze_categories is not None
+        )
+        if self.session.use_indexes and is_query(plain) and not refused:
             options = ExplainOptions.of_arguments(*arguments)
             rows = explain(plain, options, self.session.plain)
         if rows is None:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset
-from datafusion import DataFrame, SessionContext
+from datafusion import DataFrame, SessionConfig, SessionContext
 
 from ..indexes.query import Query
 from ..rewrites.rewrite import rewrite
@@ -19,7 +19,7 @@ from .lance_table import LanceTable
 from .registry import RegisteredTable
 from .scan_identity import stand_ins, watch
 
-_FLATTEN_SUBQUERIES = "datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery"
+_NESTED_SUBQUERIES = "datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery"
 _PUSH_LEAF_EXPRESSIONS = "datafusion.optimizer.enable_leaf_expression_pushdown"
 
 
@@ -29,12 +29,19 @@ class SessionEnvironment:
     def __init__(self, context: SessionContext) -> None:
         self._context = context
 
-    def analysis_context(self, *, flatten_subqueries: bool) -> SessionContext:
-        config = self._context.copied_config().set(_PUSH_LEAF_EXPRESSIONS, "false")
-        if flatten_subqueries:
-            # Otherwise scans hide in subquery expressions.
-            config = config.set(_FLATTEN_SUBQUERIES, "false")
-        context = SessionContext(config)
+    def flat_context(self) -> SessionContext:
+        return self._analysing(self._context.copied_config().set(_NESTED_SUBQUERIES, "false"))
+
+    def nested_context(self) -> SessionContext:
+        return self._analysing(self._context.copied_config().set(_NESTED_SUBQUERIES, "true"))
+
+    def own_context(self) -> SessionContext:
+        return self._context
+
+    def _analysing(self, config: SessionConfig) -> SessionContext:
+        # A session may have been made without a default catalog; here, scans need one.
+        config = config.with_create_default_catalog_and_schema(True)
+        context = SessionContext(config.set(_PUSH_LEAF_EXPRESSIONS, "false"))
         # It would take predicates out of their filters; it runs when the plan runs.
         context.remove_optimizer_rule("common_sub_expression_eliminate")
         return context

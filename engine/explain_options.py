@@ -47,7 +47,7 @@ class ExplainOptions:
         cls,
         verbose: bool,
         analyze: bool,
-        format: ExplainFormat | None,  # noqa: A002 - DataFusion's name for it
+        format: ExplainFormat | None,
         show_statistics: bool | None,
         analyze_level: ExplainAnalyzeLevel | None,
         analyze_categories: Iterable[ExplainMetricCategory] | None,

@@ -41,7 +41,7 @@ class ProbeScan(pyarrow.dataset.Dataset):
         names = self._schema.names if columns is None else columns
         return _ProbedColumns(pa.schema([self._schema.field(name) for name in names]))
 
-    def get_fragments(self, filter: Any = None) -> list[None]:  # noqa: A002 - pyarrow's name
+    def get_fragments(self, filter: Any = None) -> list[None]:
         return [None] * self.number
 
 

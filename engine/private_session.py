@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from datafusion import SessionConfig, SessionContext
+from datafusion.catalog import CatalogProviderList
 
 CATALOG = "lance"
 SCHEMA = "private"
@@ -23,7 +24,7 @@ def private_session(context: SessionContext) -> SessionContext:
     return private
 
 
-class _Catalogs:
+class _Catalogs(CatalogProviderList):
     """The catalogs of a new session, in place of the shared ones."""
 
     def __init__(self, owner: SessionContext) -> None:

@@ -76,11 +76,12 @@ class RegisteredTable(LanceTable):
         super().__init__(dataset, row_id=terms.row_id)
         self.name = name
         self.terms = terms
-        self.snapshot: Snapshot = Snapshot(dataset, cache)
+        # A registered table always has one.
+        self.snapshot: Snapshot = Snapshot(dataset, cache)  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def get_fragments(
         self,
-        filter: pc.Expression | pa.Scalar | bool | None = None,  # noqa: A002 - pyarrow's name
+        filter: pc.Expression | pa.Scalar | bool | None = None,
     ) -> list[Any]:
         """The partitions: its own, or those of what stands in for it on this thread."""
         other = stand_in(self)

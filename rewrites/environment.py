@@ -31,8 +31,16 @@ class SearchableTable(Hashable, Protocol):
 class Environment(Protocol):
     """The session's side of a rewrite."""
 
-    def analysis_context(self, *, flatten_subqueries: bool) -> SessionContext:
-        """A private context with the session's configuration, in which plans are analysed."""
+    def flat_context(self) -> SessionContext:
+        """A private context whose optimizer turns uncorrelated scalar subqueries into joins."""
+        ...
+
+    def nested_context(self) -> SessionContext:
+        """A private context whose optimizer leaves uncorrelated scalar subqueries in place."""
+        ...
+
+    def own_context(self) -> SessionContext:
+        """The session's own context, which is not to be changed."""
         ...
 
     def watch(self) -> AbstractContextManager[list[SearchableTable]]:
@@ -48,5 +56,5 @@ class Environment(Protocol):
         ...
 
     def bound_scan(self, table: SearchableTable, query: Query, covered: frozenset[int]) -> Any:
-        """A stand-in for the table: the query's rows of the covered fragments, all of the others."""
+        """A stand-in for the table: the query's rows where covered, all rows elsewhere."""
         ...

@@ -46,9 +46,12 @@ def _keeps_apart(element: pa.DataType, needle: pa.DataType) -> bool:
         return True
     if pa.types.is_integer(element):
         if pa.types.is_integer(needle):
-            return _bounds(needle)[0] <= _bounds(element)[0] <= _bounds(element)[1] <= _bounds(
-                needle
-            )[1]
+            return (
+                _bounds(needle)[0]
+                <= _bounds(element)[0]
+                <= _bounds(element)[1]
+                <= _bounds(needle)[1]
+            )
         if pa.types.is_decimal(needle):
             return needle.precision - needle.scale >= len(str(_bounds(element)[1]))
         return pa.types.is_floating(needle)
@@ -84,18 +87,17 @@ def _cast_back(needles: pa.Array, element: pa.DataType) -> pa.Array | None:
             return None
         if pa.types.is_integer(element):
             exact = 2.0 ** _FLOAT_DIGITS[needles.type]
-            if element.bit_width > _FLOAT_DIGITS[needles.type] and not pc.all(
-                pc.less(pc.abs(needles), exact)
-            ).as_py():
+            if (
+                element.bit_width > _FLOAT_DIGITS[needles.type]
+                and not pc.all(pc.less(pc.abs(needles), exact)).as_py()
+            ):
                 return None
             needles = needles.filter(pc.is_finite(needles))
             # A float that wraps to another integer would not come back, but casting it is
             # undefined: keep to the integers' range first.
             low, high = _bounds(element)
             needles = needles.filter(
-                pc.and_(
-                    pc.greater_equal(needles, float(low)), pc.less(needles, float(high) + 1.0)
-                )
+                pc.and_(pc.greater_equal(needles, float(low)), pc.less(needles, float(high) + 1.0))
             )
     if pa.types.is_decimal(needles.type):
         return _cast_decimals(needles, element)

@@ -28,6 +28,12 @@ def run(code: str, folder: Path) -> str:
     return result.stdout
 
 
+def nodes(plan: str) -> list[str]:
+    """The lines of a physical plan, without indents and repartitioning."""
+    lines = [line.strip() for line in plan.splitlines()]
+    return [line for line in lines if line and not line.startswith("RepartitionExec:")]
+
+
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """What the demo prints, and the folder that it had for temporary files."""
@@ -48,6 +54,19 @@ def test_the_readmes_first_query_prints_what_the_readme_shows(tmp_path: Path) ->
     (language, code), (_, shown), *_ = blocks("A first query")
     assert language == "python"
     assert run(code, tmp_path) == shown
+
+
+def test_the_readmes_plan_is_what_explain_prints(tmp_path: Path) -> None:
+    """But for the repartitioning, which depends on the machine's processors."""
+    (_, code), *_ = blocks("A first query")
+    (language, statement), (_, shown), *_ = blocks("How to read EXPLAIN")
+    assert language == "sql"
+    more = f"""
+plans = ctx.sql({statement!r}).to_pylist()
+print(next(row["plan"] for row in plans if row["plan_type"] == "physical_plan"))
+"""
+    printed = run(code + more, tmp_path)
+    assert nodes(printed)[-len(nodes(shown)) :] == nodes(shown)
 
 
 def test_the_demos_answers_are_the_same_with_and_without_the_index(

@@ -80,7 +80,7 @@ def test_the_index_is_used(both: tuple[DataFrame, LanceDataFrame]) -> None:
 
 # Methods that return a DataFrame, by name; the rows are compared without order.
 CHAINED: dict[str, Callable[[DataFrame], DataFrame]] = {
-    "__getitem__": lambda d: d["key", "score"],
+    "__getitem__": lambda d: d[["key", "score"]],
     "aggregate": lambda d: d.aggregate([col("key") % lit(3)], [f.sum(col("score")).alias("s")]),
     "alias": lambda d: d.alias("other").select("other.key"),
     "cache": lambda d: d.cache(),
@@ -294,7 +294,7 @@ def test_a_view_is_rewritten_where_it_is_read(both: tuple[DataFrame, LanceDataFr
         name = f"v_{temporary}".lower()
         session.register_table(name, view)
         read = session.sql(f"SELECT key FROM {name} WHERE array_has(tags, 'b') ORDER BY key")
-        assert session.execution(read).uses_index  # pyright: ignore[reportArgumentType]
+        assert session.execution(read).uses_index
         assert read.to_pylist() == (
             plain.filter(f.array_has(col("tags"), lit("b"))).sort("key").select("key").to_pylist()
         )
@@ -308,7 +308,7 @@ def test_a_dataframe_in_a_statement_is_rewritten_with_it(
 
     read = session.sql("SELECT count(*) AS n FROM $frame WHERE key > $least", frame=ours, least=5)
 
-    assert session.execution(read).uses_index  # pyright: ignore[reportArgumentType]
+    assert session.execution(read).uses_index
     assert read.to_pylist() == [{"n": plain.filter(col("key") > 5).count()}]
     assert not [name for name in _tables(session) if name.startswith("view_")]
 
@@ -331,7 +331,7 @@ def test_parameters_become_literals_that_an_index_can_look_up(
         ),
         session.sql("SELECT key FROM images WHERE array_has(tags, $tag) ORDER BY key", tag="'a'"),
     ):
-        assert session.execution(read).uses_index  # pyright: ignore[reportArgumentType]
+        assert session.execution(read).uses_index
         assert read.to_pylist() == expected
 
 
@@ -346,6 +346,6 @@ def test_use_indexes_false_reads_no_index(images: TwiceStored) -> None:
     session.register_lance("images", images.path)
     read = session.sql("SELECT key FROM images WHERE array_has(tags, 'a')")
 
-    assert not session.execution(read).uses_index  # pyright: ignore[reportArgumentType]
+    assert not session.execution(read).uses_index
     assert "IndexScan" not in printed(read.explain)
     assert read.count() > 0

@@ -1,0 +1,113 @@
+"""A plan as DataFusion's optimizer leaves it, and which of its scans indexes serve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pyarrow as pa
+from datafusion import SessionContext
+from datafusion.plan import LogicalPlan
+
+from ..indexes.query import Query
+from .environment import Environment, SearchableTable
+from .indexed_scan import IndexedScan
+from .predicate import ReadPredicate, read_predicate
+from .rules import read_leaf
+from .scans import FoundScan, find_scans
+
+Notes = dict[str, None]
+"""Why predicates are not served: a set that keeps its order."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedScan:
+    """A filtered scan that indexes answer on the fragments in `covered`."""
+
+    found: FoundScan
+    table: SearchableTable
+    read: ReadPredicate
+    query: Query
+    covered: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """`tables` are the Lance tables behind `scans`, None for other tables.
+
+    `context` optimized the plan; what is built around it is built there.
+    """
+
+    context: SessionContext
+    optimized: LogicalPlan
+    scans: tuple[FoundScan, ...]
+    tables: tuple[SearchableTable | None, ...]
+    served: tuple[ServedScan, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The optimized plan's, which may be laxer about NULLs than the plan was."""
+        return self.context.create_dataframe_from_logical_plan(self.optimized).schema()
+
+
+def analyse(
+    plan: LogicalPlan, context: SessionContext, environment: Environment, notes: Notes
+) -> Analysis:
+    """Optimizes the plan in the context and reads the filters above its scans."""
+    with environment.watch() as touched:
+        optimized = context.create_dataframe_from_logical_plan(plan).optimized_logical_plan()
+    if not touched:
+        return Analysis(context, optimized, (), (), ())
+    scans = tuple(find_scans(optimized))
+    tables = _identify(scans, touched, context, environment)
+    served = tuple(
+        one
+        for scan, table in zip(scans, tables, strict=True)
+        if table is not None and (one := _serve(scan, table, notes)) is not None
+    )
+    return Analysis(context, optimized, scans, tables, served)
+
+
+def _identify(
+    scans: Sequence[FoundScan],
+    touched: Sequence[SearchableTable],
+    context: SessionContext,
+    environment: Environment,
+) -> tuple[SearchableTable | None, ...]:
+    """The Lance table behind each scan; None for scans of other tables.
+
+    A plan does not show its tables, and a name may since have been given to another. Where
+    there is one scan, it is of the table that the optimizer asked; else each is planned
+    alone, to see which table answers.
+    """
+    if len(scans) == 1 and all(table is touched[0] for table in touched):
+        return (touched[0],)
+    tables = []
+    for scan in scans:
+        with environment.watch() as asked, suppress(Exception):
+            # A recursive query's own work table cannot be planned by itself.
+            context.create_dataframe_from_logical_plan(scan.scan).execution_plan()
+        tables.append(asked[0] if asked else None)
+    return tuple(tables)
+
+
+def _serve(found: FoundScan, table: SearchableTable, notes: Notes) -> ServedScan | None:
+    if found.predicate is None:
+        return None
+    scan = IndexedScan(found.reference[-1], found.plan, table.schema, table.snapshot)
+    read = read_predicate(
+        found.predicate,
+        lambda leaf: read_leaf(leaf, scan),
+        lambda reason: scan.notes.append(f"table {scan.table_name}: {reason}"),
+    )
+    notes.update(dict.fromkeys(scan.notes))
+    if read.query is None:
+        return None
+    covered = table.shown_fragments.intersection(
+        *(table.snapshot.covered_fragments(index) for index in read.query.indexes)
+    )
+    if not covered:
+        notes[f"table {scan.table_name}: no fragment is covered by all of the indexes"] = None
+        return None
+    return ServedScan(found, table, read, read.query, covered)

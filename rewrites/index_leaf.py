@@ -1,0 +1,74 @@
+"""Index scans in the place of filtered scans, the plan rebuilt around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from datafusion import DataFrame, SessionContext
+from datafusion.catalog import Table
+from datafusion.expr import Expr
+
+from .analysis import Analysis, ServedScan
+from .environment import Environment
+from .guard import same_plan
+from .names import column, quoted
+from .rewritten import Rewritten
+from .scans import FoundScan
+from .spine import NotRebuildableError, Path, rebuild
+
+
+def with_index_leaves(analysis: Analysis, environment: Environment) -> Rewritten | None:
+    """The analysed plan with index scans; None where it cannot be rebuilt around them."""
+    leaves: dict[Path, DataFrame] = {}
+    originals: dict[Path, DataFrame] = {}
+    index_scans: dict[str, Any] = {}
+    for number, served in enumerate(analysis.served):
+        name = f"index_scan_{number}"
+        scan = environment.index_scan(served.table, served.query, served.covered)
+        path = served.found.path
+        index_scans[name] = scan
+        leaves[path] = _leaf(served, name, scan, analysis.context, environment)
+        originals[path] = analysis.context.create_dataframe_from_logical_plan(served.found.plan)
+    try:
+        compared = rebuild(analysis.optimized, originals, analysis.context)
+        if not same_plan(analysis.optimized, compared):
+            return None
+        result = rebuild(analysis.optimized, leaves, analysis.context)
+    except NotRebuildableError:
+        return None
+    if result.schema() != compared.schema():
+        return None
+    return Rewritten(result.logical_plan(), index_scans)
+
+
+def _leaf(
+    served: ServedScan,
+    name: str,
+    scan: Any,
+    context: SessionContext,
+    environment: Environment,
+) -> DataFrame:
+    """The filtered scan, from the index where it covers and by scanning where not."""
+    found, read = served.found, served.read
+    assert found.predicate is not None, "a scan without a filter is not served"
+    leaf = _scan(found, name, scan, (*found.pushed, *read.leftover, *read.recheck), context)
+    rest = served.table.shown_fragments - served.covered
+    if not rest:
+        return leaf
+    rest_scan = environment.rest_scan(served.table, rest)
+    other = _scan(found, f"{name}_rest", rest_scan, (*found.pushed, found.predicate), context)
+    return leaf.union(other).alias(quoted(found.reference))
+
+
+def _scan(
+    found: FoundScan,
+    name: str,
+    provider: Any,
+    predicates: Sequence[Expr],
+    context: SessionContext,
+) -> DataFrame:
+    """A scan of `provider` under the predicates, with the names that the found one has."""
+    context.register_table(name, Table(provider))
+    leaf = context.table(name).alias(quoted(found.reference)).filter(*predicates)
+    return leaf.select(*(column(*found.reference, name) for name in found.projection))
