@@ -53,6 +53,8 @@ class OpenFile:
 
     def read_range(self, start: int, count: int) -> pa.RecordBatch:
         """The `count` rows from `start` on."""
+        if count == 0:
+            return pa.RecordBatch.from_pylist([], schema=self.schema)
         read = self.checked(
             f"rows {start} to {start + count - 1}",
             lambda: self._reader.read_range(start, count, batch_size=count).to_table(),

@@ -198,10 +198,9 @@ class BTree:
             raise CorruptIndexError(file.path, f"its batch_size is {page_rows.decode()!r}")
         if metadata.get(RANGE_PARTITIONED, b"false") != b"false":
             raise CorruptIndexError(file.path, "it is partitioned by ranges, which is not read")
-        table = file.read_range(0, file.num_rows) if file.num_rows else None
+        table = file.read_range(0, file.num_rows)
         rows = self._file().num_rows
-        if table is not None:
-            stats.bytes_read += table.nbytes
+        stats.bytes_read += table.nbytes
         try:
             return _page_lookup(table, int(page_rows), rows)
         except ValueError as error:
@@ -282,16 +281,13 @@ class _HeldPages:
         return lower_bounds(joined, bounds, ends[at], ends[at + 1]) - ends[at] + offset
 
 
-def _page_lookup(table: pa.RecordBatch | None, page_rows: int, rows: int) -> PageLookup:
+def _page_lookup(table: pa.RecordBatch, page_rows: int, rows: int) -> PageLookup:
     """The lookup in the rows of `page_lookup`; `ValueError` where they fit no such file."""
     pages = -(-rows // page_rows)
-    if (0 if table is None else len(table)) != pages:
-        listed = 0 if table is None else len(table)
-        raise ValueError(f"it lists {listed} pages, and {rows} rows make {pages}")
-    if table is None:
+    if len(table) != pages:
+        raise ValueError(f"it lists {len(table)} pages, and {rows} rows make {pages}")
+    if pages == 0:
         return PageLookup(page_rows, rows, np.zeros(0, dtype=np.int64), 0, [], [])
-    if table.column("null_count").null_count or table.column("page_idx").null_count:
-        raise ValueError("a page without null_count or page_idx")
     order = table.column("page_idx").to_numpy()
     if not np.array_equal(np.sort(order), np.arange(pages)):
         raise ValueError("its page_idx are not those of the pages")
