@@ -31,19 +31,12 @@ def inherited_methods(base: type, subclass: type) -> dict[str, Method]:
     }
 
 
-def inherit(
-    base: type, wrapper: Callable[[str, Method], Method | None]
-) -> Callable[[Class], Class]:
-    """A class decorator: each inherited method becomes what `wrapper` makes of it.
-
-    `wrapper` gets the method's name and the method; None leaves the method alone.
-    """
+def inherit(base: type, wrapper: Callable[[str, Method], Method]) -> Callable[[Class], Class]:
+    """A class decorator: each inherited method becomes what `wrapper` makes of its name and it."""
 
     def decorate(subclass: Class) -> Class:
         for name, method in inherited_methods(base, subclass).items():
-            wrapped = wrapper(name, method)
-            if wrapped is not None:
-                setattr(subclass, name, functools.update_wrapper(wrapped, method))
+            setattr(subclass, name, functools.update_wrapper(wrapper(name, method), method))
         return subclass
 
     return decorate

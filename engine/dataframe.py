@@ -19,19 +19,16 @@ from .explain_options import ExplainOptions
 if TYPE_CHECKING:
     from .session import LanceSessionContext
 
-# These only look at the plan as it was built, or go through other methods.
+# They do not return a DataFrame, but only look at the plan as it was built.
 LOOKING = frozenset(
     {
-        "__getitem__",
         "col",
         "column",
-        "default_str_repr",
         "find_qualified_columns",
         "logical_plan",
         "optimized_logical_plan",
         "parse_sql_expr",
         "schema",
-        "transform",
     }
 )
 
@@ -39,7 +36,7 @@ LOOKING = frozenset(
 RUNNING = frozenset({"cache", "describe"})
 
 
-def _wrap(name: str, method: Method) -> Method | None:
+def _wrap(name: str, method: Method) -> Method:
     """The method as it is, with its result adopted, or run on the rewritten plan."""
     chained = method.__annotations__.get("return") in ("DataFrame", DataFrame)
     if name in LOOKING or (chained and name not in RUNNING):
@@ -77,6 +74,9 @@ class LanceDataFrame(DataFrame):
 
     def execution_plan(self) -> ExecutionPlan:
         """The physical plan; after a run the one that ran, with its metrics."""
+        if explains(self):
+            # Its rows are made by explaining, and by running for ANALYZE; this asks for neither.
+            return DataFrame(self.df).execution_plan()
         execution = self._last or self._execution()
         with execution.activate():
             return execution.dataframe.execution_plan()
@@ -99,14 +99,7 @@ class LanceDataFrame(DataFrame):
         """Prints the plans, with the index scans by name; `analyze` runs the query, too."""
         if analyze_categories is not None:
             analyze_categories = tuple(analyze_categories)
-        arguments = (
-            verbose,
-            analyze,
-            format,
-            show_statistics,
-            analyze_level,
-            analyze_categories,
-        )
+        asked = (verbose, analyze, format, show_statistics, analyze_level, analyze_categories)
         plain = DataFrame(self.df)
         rows = None
         # What DataFusion refuses it is to refuse itself.
@@ -116,10 +109,10 @@ class LanceDataFrame(DataFrame):
             else analyze_level is not None or analyze_categories is not None
         )
         if self.session.use_indexes and is_query(plain) and not refused:
-            options = ExplainOptions.of_arguments(*arguments)
+            options = ExplainOptions.of_arguments(*asked)
             rows = explain(plain, options, self.session.plain)
         if rows is None:
-            plain.explain(*arguments)
+            plain.explain(*asked)
         else:
             self.session.plain.read_batch(rows).show(_ALL_ROWS)
 

@@ -91,7 +91,7 @@ def _labelled(
     for (kind, plan), numbered in zip(rows, orders, strict=True):
         order = [by_name.get(key) or by_table.get(key) for key in numbered]
         names = {**by_name, **_printed_names(plan, by_table)}
-        text = _label(kind, plan, names, order)
+        text = _label(kind, plan, options.format, names, order)
         for name, label in by_name.items():
             text = under_table_name(text, name, label.table)
         labelled.append((kind, text))
@@ -99,27 +99,32 @@ def _labelled(
 
 
 def _label(
-    kind: str, plan: str, names: Mapping[str, ScanLabel], order: Sequence[ScanLabel | None]
+    kind: str,
+    plan: str,
+    format: str,
+    names: Mapping[str, ScanLabel],
+    order: Sequence[ScanLabel | None],
 ) -> str:
     physical = "physical" in kind or "Metrics" in kind
-    if plan.startswith("["):
+    if format == "pgjson" and plan.startswith("["):
         return label_physical_json(plan, order) if physical else label_logical_json(plan, names)
-    if "digraph {" in plan:
+    if format == "graphviz":
         return label_graphviz(plan, names)
-    if "┌" in plan:
+    if format == "tree":
         return label_tree(plan, order)
     return label_physical(plan, order) if physical else label_logical(plan, names)
 
 
 def _printed_names(plan: str, by_table: Mapping[Any, ScanLabel]) -> dict[str, ScanLabel]:
     """The labels of bound tables by the names that their scans have in the plan."""
-    found = set(re.findall(r"TableScan: ([^\s,\\\"]+)", plan))
+    scans = re.compile(r'TableScan: (.+?)(?= projection=\[|, \w+=|["\\]|$)', re.MULTILINE)
+    found = set(scans.findall(plan))
     found.update(re.findall(r'"Relation Name": "([^"]+)"', plan))
     return {
         name: label
         for table, label in by_table.items()
         for name in found
-        if name.split(".")[-1] == table.name.split(".")[-1].strip('"')
+        if name.rpartition(".")[2] == table.bare_name
     }
 
 
@@ -127,6 +132,10 @@ def _orders(
     rows: Rows, query: DataFrame, options: ExplainOptions, context: SessionContext
 ) -> Iterator[list[Any]]:
     """For each row, the scans that the leaves of its physical plan read, in their order."""
+    if any(kind.endswith("_error") for kind, _ in rows):
+        # What cannot be planned has no leaves.
+        yield from ([] for _ in rows)
+        return
     execution, by_number = probed(query, context)
     with execution.activate():
         if options.verbose and not options.analyze:
@@ -146,6 +155,7 @@ def _datafusion_rows(
     a private catalog, and what the view adds at the top of the plans is taken off again.
     """
     private = private_session(context)
+    private.sql("SET datafusion.sql_parser.dialect = 'generic'")
     for key, value in options.settings:
         private.sql(f"SET datafusion.explain.{key} = '{value}'")
     private.register_table(_VIEW, _distinctly_named(dataframe))

@@ -16,10 +16,10 @@ import pyarrow.dataset
 from datafusion import DataFrame, SessionContext
 
 from ..indexes.query import Query
+from ..rewrites.environment import SearchableTable
 from ..rewrites.rewrite import rewrite
 from .environment import SessionEnvironment
 from .execution import Execution
-from .registry import RegisteredTable
 from .scan_identity import stand_ins
 
 # More partitions than tables have, few enough to plan with.
@@ -57,13 +57,13 @@ class _ProbeEnvironment(SessionEnvironment):
         super().__init__(context)
         self._next = _FIRST_NUMBER
 
-    def index_scan(self, table: RegisteredTable, query: Query, covered: frozenset[int]) -> Any:
+    def index_scan(self, table: SearchableTable, query: Query, covered: frozenset[int]) -> Any:
         return self._numbered(table)
 
-    def bound_scan(self, table: RegisteredTable, query: Query, covered: frozenset[int]) -> Any:
+    def bound_scan(self, table: SearchableTable, query: Query, covered: frozenset[int]) -> Any:
         return self._numbered(table)
 
-    def _numbered(self, table: RegisteredTable) -> ProbeScan:
+    def _numbered(self, table: SearchableTable) -> ProbeScan:
         self._next += 1
         return ProbeScan(table.schema, self._next)
 

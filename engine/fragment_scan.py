@@ -37,13 +37,15 @@ def scan_fragments(
     if len(schema) == 0 and predicate is None:
         yield from counted(sum(fragment.count_rows() for fragment in fragments))
         return
-    split = split_filter(predicate, dataset.schema, zone_mapped)
+    stored = dataset.schema.append(pa.field(ROW_ID, pa.uint64()))
+    split = split_filter(predicate, stored, zone_mapped)
     columns = read_columns(schema, split.rest)
     if not columns:
-        scanner = dataset.scanner(filter=split.sql, fragments=list(fragments))
-        yield from counted(scanner.count_rows())
+        if split.rest is None or keep(split.rest, without_columns(1)) is True:
+            scanner = dataset.scanner(filter=split.sql, fragments=list(fragments))
+            yield from counted(scanner.count_rows())
         return
-    types = [pa.uint64() if c == ROW_ID else dataset.schema.field(c).type for c in columns]
+    types = [stored.field(name).type for name in columns]
     rows = rows_a_read(types, batch_size or _DEFAULT_BATCH_ROWS)
     scanner = open_scan(dataset, fragments, columns, rows, sql=split.sql)
     for batch in scanner.to_reader():
@@ -73,8 +75,10 @@ def open_scan(
 
     `sql` filters in Lance's dialect; `row_ids` is a serialized set of the rows to read.
     """
+    stored = [name for name in columns if name != ROW_ID]
     return dataset.scanner(
-        columns=[name for name in columns if name != ROW_ID],
+        # In a list, `*` means every column.
+        columns={name: f"`{name}`" for name in stored} if "*" in stored else stored,
         with_row_id=ROW_ID in columns,
         filter=sql,
         fragments=None if fragments is None else list(fragments),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from .blob_columns import holds_blob
 from .pushed_filter import (
     And,
     Column,
@@ -76,7 +77,7 @@ def lance_sql(predicate: Predicate, schema: pa.Schema) -> str | None:
     """The predicate in Lance's dialect; None where Lance might answer differently."""
     match predicate:
         case Column(name) if schema.field(name).type == pa.bool_():
-            return _quoted(name)
+            return _quoted(name, schema)
         case And(operands):
             return _joined(" AND ", operands, schema)
         case Or(operands):
@@ -85,9 +86,9 @@ def lance_sql(predicate: Predicate, schema: pa.Schema) -> str | None:
             sql = lance_sql(operand, schema)
             return f"NOT ({sql})" if sql is not None else None
         case IsNull(Column(name)):
-            return _suffixed(name, "IS NULL")
+            return _suffixed(name, "IS NULL", schema)
         case IsNotNull(Column(name)):
-            return _suffixed(name, "IS NOT NULL")
+            return _suffixed(name, "IS NOT NULL", schema)
         case Comparison(operator, Column(name), Literal(value)):
             return _comparison(name, operator, value, schema)
         case Comparison(operator, Literal(value), Column(name)):
@@ -107,7 +108,7 @@ def _joined(word: str, operands: tuple[Predicate, ...], schema: pa.Schema) -> st
 
 def _comparison(name: str, operator: str, value: pa.Scalar, schema: pa.Schema) -> str | None:
     literal = _literal(value, schema.field(name).type)
-    return _suffixed(name, f"{operator} {literal}") if literal is not None else None
+    return _suffixed(name, f"{operator} {literal}", schema) if literal is not None else None
 
 
 def _column_comparison(left: str, operator: str, right: str, schema: pa.Schema) -> str | None:
@@ -115,8 +116,8 @@ def _column_comparison(left: str, operator: str, right: str, schema: pa.Schema) 
     # Without a literal Lance tells 0.0 from -0.0.
     if kind != schema.field(right).type or not _is_sent(kind) or pa.types.is_floating(kind):
         return None
-    other = _quoted(right)
-    return _suffixed(left, f"{operator} {other}") if other is not None else None
+    other = _quoted(right, schema)
+    return _suffixed(left, f"{operator} {other}", schema) if other is not None else None
 
 
 def _in_list(name: str, values: pa.Array, schema: pa.Schema) -> str | None:
@@ -124,19 +125,21 @@ def _in_list(name: str, values: pa.Array, schema: pa.Schema) -> str | None:
     if pa.types.is_floating(kind):
         return None
     literals = [_literal(value, kind) for value in values]
-    return (
-        _suffixed(name, f"IN ({', '.join(map(str, literals))})") if None not in literals else None
-    )
+    if None in literals:
+        return None
+    return _suffixed(name, f"IN ({', '.join(map(str, literals))})", schema)
 
 
-def _suffixed(name: str, test: str) -> str | None:
-    quoted = _quoted(name)
+def _suffixed(name: str, test: str, schema: pa.Schema) -> str | None:
+    quoted = _quoted(name, schema)
     return f"{quoted} {test}" if quoted is not None else None
 
 
-def _quoted(name: str) -> str | None:
-    # Lance finds no column whose name holds a backtick.
-    return f"`{name}`" if name and "`" not in name else None
+def _quoted(name: str, schema: pa.Schema) -> str | None:
+    # Lance finds no column whose name holds a backtick, and takes a blob for its place.
+    if not name or "`" in name or holds_blob(schema.field(name)):
+        return None
+    return f"`{name}`"
 
 
 def _nodes(predicate: Predicate) -> int:

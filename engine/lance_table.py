@@ -228,7 +228,7 @@ def projected(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
 
 
 def grouped_by_rows(
-    fragments: Sequence[lance.LanceFragment],
+    fragments: Sequence[lance.LanceFragment], cores: int | None = None
 ) -> list[tuple[lance.LanceFragment, ...]]:
     """Consecutive fragments in groups of about equal row counts, at most two for each core.
 
@@ -237,13 +237,14 @@ def grouped_by_rows(
     """
     rows = [fragment.physical_rows for fragment in fragments]
     total = sum(rows)
-    most = min(len(fragments), 2 * (os.cpu_count() or 1), total // _LEAST_ROWS_A_PARTITION)
-    count = max(1, most)
-    groups: list[list[lance.LanceFragment]] = [[] for _ in range(count)]
-    seen = 0
+    most = min(2 * (cores or os.cpu_count() or 1), total // _LEAST_ROWS_A_PARTITION)
+    share = total / max(1, most)
+    groups: list[list[lance.LanceFragment]] = [[]]
+    in_group = 0
     for fragment, its_rows in zip(fragments, rows, strict=True):
-        # The group in whose share of the rows the fragment's middle lies.
-        middle = seen + its_rows / 2
-        groups[min(count - 1, int(middle * count / total)) if total else 0].append(fragment)
-        seen += its_rows
-    return [tuple(group) for group in groups if group] or [()]
+        if in_group >= share:
+            groups.append([])
+            in_group = 0
+        groups[-1].append(fragment)
+        in_group += its_rows
+    return [tuple(group) for group in groups]

@@ -8,6 +8,7 @@ by any of DataFusion's ways (SQL, catalogs, other contexts) and nothing is out o
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +71,7 @@ def _at_version(dataset: LanceDataset, version: int | str | None) -> LanceDatase
 
 
 class RegisteredTable(LanceTable):
-    """A Lance table under the terms it was registered on; `name` is the registered name."""
+    """A Lance table under the terms it was registered on; `name` is the name that was given."""
 
     def __init__(self, name: str, dataset: LanceDataset, terms: Terms, cache: ReaderCache) -> None:
         super().__init__(dataset, row_id=terms.row_id)
@@ -78,6 +79,14 @@ class RegisteredTable(LanceTable):
         self.terms = terms
         # A registered table always has one.
         self.snapshot: Snapshot = Snapshot(dataset, cache)  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    @property
+    def bare_name(self) -> str:
+        """The name without catalog, schema and quotes, as DataFusion prints it."""
+        quoted = re.search(r'"((?:[^"]|"")*)"$', self.name)
+        if quoted is not None:
+            return quoted[1].replace('""', '"')
+        return self.name.rpartition(".")[2].lower()
 
     def get_fragments(
         self,

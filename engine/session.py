@@ -32,6 +32,12 @@ CACHE_BYTES = 256 * 2**20
 Result = TypeVar("Result")
 
 
+def _reader_cache(cache_bytes: int) -> ReaderCache:
+    if not isinstance(cache_bytes, int) or cache_bytes < 0:
+        raise InvalidArgumentError("cache_bytes", cache_bytes, "a number of bytes, 0 or more")
+    return ReaderCache(cache_bytes)
+
+
 def _wrap(name: str, method: Method) -> Method:
     """The method as it is; a DataFrame or context that it returns becomes one of ours."""
 
@@ -61,14 +67,14 @@ class LanceSessionContext(SessionContext):
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
         super().__init__(config, runtime)
-        self._begin(use_indexes, ReaderCache(cache_bytes))
+        self._begin(use_indexes, _reader_cache(cache_bytes))
 
     @classmethod
     def wrap(
         cls,
         context: SessionContext,
-        *,
         use_indexes: bool = True,
+        *,
         cache_bytes: int = CACHE_BYTES,
     ) -> LanceSessionContext:
         """Adopts an existing context: the same catalog, functions and configuration.
@@ -79,7 +85,7 @@ class LanceSessionContext(SessionContext):
             raise InvalidArgumentError("context", context, "a SessionContext")
         session = cls.__new__(cls)
         session.ctx = context.ctx
-        session._begin(use_indexes, ReaderCache(cache_bytes))
+        session._begin(use_indexes, _reader_cache(cache_bytes))
         return session
 
     def _begin(self, use_indexes: bool, cache: ReaderCache) -> None:
@@ -194,26 +200,29 @@ class LanceSessionContext(SessionContext):
         table = RegisteredTable(name, dataset, terms, self._cache)
         with self._replacing:
             self._replacements += 1
-            self.deregister_table(name)
-            self.register_table(name, table)
+            try:
+                self.deregister_table(name)
+                self.register_table(name, table)
+            finally:
+                self._replacements += 1
 
     def _resolving(self, look: Callable[[], Result]) -> Result:
-        """Looks names up, once more where a table was being replaced meanwhile.
+        """Looks names up, and again where a table was being replaced meanwhile.
 
         A catalog cannot replace a table in one step, so another thread may look while it is
-        not there. A statement that fails to find a table has done nothing yet.
+        not there. A statement that fails to find a table has done nothing yet. The count of
+        replacements is odd during one.
         """
-        before = self._replacements
-        try:
-            return look()
-        except Exception as error:
-            if "table" not in str(error).lower():
-                raise
-            with self._replacing:
-                replaced = self._replacements != before
-            if not replaced:
-                raise
-        return look()
+        while True:
+            before = self._replacements
+            try:
+                return look()
+            except Exception as error:
+                if "table" not in str(error).lower():
+                    raise
+                with self._replacing:
+                    if self._replacements == before:
+                        raise
 
     # What SessionContext has
 

@@ -16,6 +16,7 @@ Value = TypeVar("Value")
 # Whole columns read fastest in few batches with several in flight.
 _BATCH_ROWS: Final = 1 << 17
 _READAHEAD: Final = 16
+_MAGIC: Final = b"LANC"
 
 OPEN_FILE_BYTES: Final = 1 << 14
 """What an open file counts for in a cache: its schema and page table, roughly."""
@@ -28,11 +29,24 @@ class OpenFile:
     """
 
     def __init__(
-        self, files: DatasetFiles, relative: str, columns: list[str] | None = None
+        self,
+        files: DatasetFiles,
+        relative: str,
+        columns: list[str] | None = None,
+        size: int | None = None,
     ) -> None:
+        """Opens the file; `size`, in bytes, is what the table's metadata says of it."""
         self.path = files.path(relative)
         # A reader used from two threads at once raises "Already borrowed".
         self._lock = Lock()
+        if size is not None:
+            # pylance can abort the process over a file that was cut off.
+            at = max(size - len(_MAGIC), 0)
+            end = self.checked(
+                f"it has {size} bytes", lambda: files.read_range(relative, at, len(_MAGIC))
+            )
+            if end != _MAGIC:
+                raise CorruptIndexError(self.path, f"no LANC at the end of its {size} bytes")
         self._reader = self.checked("it opens", lambda: files.open(relative, columns))
         metadata = self.checked("its metadata", self._reader.metadata)
         self.schema: pa.Schema = metadata.schema

@@ -27,7 +27,7 @@ def bind_needles(needles: pa.Array, element_type: pa.DataType) -> pa.Array | Non
     >>> bind_needles(pa.array(["1"]), pa.int8()) is None
     True
     """
-    needles = pc.drop_null(needles)
+    needles = pc.drop_null(_without_views(needles))
     if needles.type != element_type:
         if not _keeps_apart(element_type, needles.type):
             return None
@@ -36,6 +36,15 @@ def bind_needles(needles: pa.Array, element_type: pa.DataType) -> pa.Array | Non
             return None
         needles = bound
     return _distinct(needles)
+
+
+def _without_views(needles: pa.Array) -> pa.Array:
+    """The same values in a type for which Arrow has kernels."""
+    if needles.type == pa.string_view():
+        return needles.cast(pa.string())
+    if needles.type == pa.binary_view():
+        return needles.cast(pa.binary())
+    return needles
 
 
 def _keeps_apart(element: pa.DataType, needle: pa.DataType) -> bool:
@@ -140,8 +149,8 @@ def _bounds(integer: pa.DataType) -> tuple[int, int]:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
-    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or kind == pa.binary_view()
+    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)

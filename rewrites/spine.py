@@ -8,7 +8,7 @@ untouched. What a rebuilt plan means is not trusted: `guard` compares it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from datafusion import DataFrame, SessionContext
 from datafusion.expr import Expr, SortExpr
@@ -109,7 +109,9 @@ def _union(node: Any, inputs: list[DataFrame]) -> DataFrame:
     return first
 
 
-_HOW = {
+_How = Literal["inner", "left", "right", "full", "semi", "anti"]
+
+_HOW: dict[str, _How] = {
     "Inner": "inner",
     "Left": "left",
     "Right": "right",

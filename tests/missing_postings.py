@@ -12,6 +12,7 @@ import shutil
 import struct
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import lance
@@ -27,46 +28,39 @@ Postings = dict[int, BitMap]
 
 
 def copy_without(
-    source: Path, target: Path, taken_out: Callable[[str, object, Postings], Postings]
+    source: Path,
+    target: Path,
+    taken_out: Callable[[str, object, Postings], Postings],
+    *,
+    null_lists: bool = True,
 ) -> None:
     """Copy the table at `source` to `target` without some postings of its label list indexes.
 
     `taken_out(column, label, postings)` gives the postings that the copy's index keeps of a
-    label; the label NULL has the rows with a NULL element. Rows and null lists stay as they are.
+    label; the label NULL has the rows with a NULL element. With `null_lists=False` the copy's index
+    knows of no NULL list. The rows stay as they are.
     """
     shutil.copytree(source, target)
     dataset = lance.dataset(target)
-    field_ids = {field.name(): field.id() for field in dataset.lance_schema.fields()}
     written, replaced = [], []
-    for entry in dataset.list_indices():
-        (column,) = entry["fields"]
-        old = target / "_indices" / entry["uuid"]
-        new_uuid = str(uuid.uuid4())
-        new = target / "_indices" / new_uuid
+    for description in dataset.describe_indices():
+        (column,), (segment,) = description.field_names, description.segments
+        new = target / "_indices" / str(uuid.uuid4())
         new.mkdir()
-        _rewrite(old / LOOKUP_FILE, new / LOOKUP_FILE, column, taken_out)
-        size = (new / LOOKUP_FILE).stat().st_size
-        index = Index(
-            uuid=new_uuid,
-            name=entry["name"],
-            fields=[field_ids[column]],
-            dataset_version=entry["version"],
-            fragment_ids=set(entry["fragment_ids"]),
-            index_version=1,
-            files=[IndexFile(LOOKUP_FILE, size)],
-            index_details=("/lance.table.LabelListIndexDetails", b""),
+        old = target / "_indices" / segment.uuid
+        _rewrite(old / LOOKUP_FILE, new / LOOKUP_FILE, column, taken_out, null_lists)
+        metadata = Index(
+            uuid=segment.uuid,
+            name=description.name,
+            fields=description.fields,
+            dataset_version=segment.dataset_version_at_last_update,
+            fragment_ids=segment.fragment_ids,
+            index_version=segment.index_version,
         )
-        written.append(index)
-        replaced.append(
-            Index(
-                uuid=entry["uuid"],
-                name=entry["name"],
-                fields=index.fields,
-                dataset_version=entry["version"],
-                fragment_ids=set(entry["fragment_ids"]),
-                index_version=1,
-            )
-        )
+        file = IndexFile(LOOKUP_FILE, (new / LOOKUP_FILE).stat().st_size)
+        details = (description.type_url, b"")
+        replaced.append(metadata)
+        written.append(replace(metadata, uuid=new.name, files=[file], index_details=details))
     lance.LanceDataset.commit(
         target, LanceOperation.CreateIndex(written, replaced), read_version=dataset.version
     )
@@ -95,6 +89,7 @@ def _rewrite(
     target: Path,
     column: str,
     taken_out: Callable[[str, object, Postings], Postings],
+    null_lists: bool,
 ) -> None:
     reader = LanceFileReader(str(source))
     table = reader.read_all().to_table()
@@ -110,7 +105,8 @@ def _rewrite(
             writer.write_batch(batch)
         # Buffer 0 is the file's own schema, which the writer writes by itself.
         for number in range(1, len(reader.metadata().global_buffers)):
-            assert writer.add_global_buffer(reader.read_global_buffer(number)) == number
+            buffer = reader.read_global_buffer(number) if null_lists else _encode({})
+            assert writer.add_global_buffer(buffer) == number
         for key, value in (schema.metadata or {}).items():
             writer.add_schema_metadata(key.decode(), value.decode())
 

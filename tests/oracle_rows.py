@@ -94,12 +94,12 @@ def plan_text(frame: DataFrame) -> str:
 
 
 def index_scans(frame: DataFrame) -> tuple[str, ...]:
-    """The lines of EXPLAIN that name an index which serves `frame`; empty where none does."""
-    return tuple(
-        line.strip(" |+-")
-        for line in plan_text(frame).splitlines()
-        if "IndexScan:" in line or "rows bound by index" in line
-    )
+    """What EXPLAIN says of the indexes that serve `frame`, once for each scan of the physical plan.
+
+    Empty where none does.
+    """
+    _logical, _, physical = plan_text(frame).partition("physical_plan")
+    return tuple(line.strip(" |+-") for line in physical.splitlines() if "IndexScan:" in line)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import doctest
 import importlib
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("engine", "indexes", "rewrites", "udfs")
+from .source_tree import module_files, module_name
 
-MODULES = sorted(
-    ".".join(("datafusion_lance", *path.relative_to(ROOT).with_suffix("").parts))
-    for package in PACKAGES
-    for path in (ROOT / package).rglob("*.py")
-    if ">>> " in path.read_text(encoding="utf-8")
-)
+MODULES = [
+    module_name(path) for path in module_files() if ">>> " in path.read_text(encoding="utf-8")
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 from email.message import Message
 from email.parser import Parser
+from importlib.metadata import packages_distributions
 from pathlib import Path, PurePosixPath
 from zipfile import ZipFile
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("engine", "indexes", "rewrites", "udfs")
-
-
-def modules_in_tree() -> set[str]:
-    return {
-        f"datafusion_lance/{path.relative_to(ROOT).as_posix()}"
-        for package in PACKAGES
-        for path in (ROOT / package).rglob("*.py")
-    }
+from .source_tree import PACKAGES, ROOT, imported, module_files, module_name
 
 
 def run(code: str, cwd: Path, **environment: str) -> str:
@@ -75,7 +68,8 @@ def metadata(wheel: ZipFile) -> Message:
 
 
 def test_every_module_of_the_four_folders_is_in_the_wheel(wheel: ZipFile) -> None:
-    assert {n for n in wheel.namelist() if n.endswith(".py")} == modules_in_tree()
+    in_tree = {f"datafusion_lance/{p.relative_to(ROOT).as_posix()}" for p in module_files()}
+    assert {n for n in wheel.namelist() if n.endswith(".py")} == in_tree
 
 
 def test_the_wheel_holds_the_namespace_and_nothing_else(wheel: ZipFile) -> None:
@@ -95,13 +89,24 @@ def test_the_licence_is_in_the_wheel(wheel: ZipFile, metadata: Message) -> None:
     assert wheel.read(name) == (ROOT / "LICENSE").read_bytes()
 
 
+def test_what_the_packages_import_is_declared(metadata: Message) -> None:
+    requirements = metadata.get_all("Requires-Dist", [])
+    declared = {
+        re.split(r"[^\w-]", requirement)[0].lower()
+        for requirement in requirements
+        if "extra ==" not in requirement
+    }
+    tops = {name.split(".")[0] for path in module_files() for name in imported(path)}
+    strangers = tops - sys.stdlib_module_names - {"datafusion_lance"}
+    providers = packages_distributions()
+    needed = [{name.lower() for name in providers[stranger]} for stranger in strangers]
+    assert all(names & declared for names in needed), needed
+    assert declared <= set[str]().union(*needed)
+
+
 @pytest.mark.parametrize("where", ["the root", "elsewhere"])
 def test_every_installed_module_imports(unpacked: Path, tmp_path: Path, where: str) -> None:
-    names = sorted(
-        name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        for name in modules_in_tree()
-        if not name.endswith("/__main__.py")
-    )
+    names = [module_name(path) for path in module_files() if path.name != "__main__.py"]
     code = (
         "import importlib\n"
         f"for name in {names!r}:\n"

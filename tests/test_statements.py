@@ -224,7 +224,7 @@ STATEMENTS: tuple[Statement, ...] = (
     Statement(
         "case in where",
         "SELECT shot FROM images WHERE "
-        "CASE WHEN array_has(tags, 'car') THEN score > 0.5 ELSE score > 0.9 END",
+        "CASE WHEN array_has(tags, 'car') THEN score > 0.5 ELSE array_has(tags, 'dog') END",
     ),
     Statement("operator @>", "SELECT shot FROM images WHERE tags @> ['rain', 'snow']"),
     Statement("operator <@", "SELECT shot FROM images WHERE ['rain'] <@ tags AND id IS NOT NULL"),
@@ -750,7 +750,7 @@ STATEMENTS: tuple[Statement, ...] = (
             c.table("images")
             .filter(f.array_has(col("tags"), lit("car")))
             .select("shot")
-            .sort(col("shot").sort(ascending=False))
+            .sort(col("shot").sort(ascending=True))
             .limit(6, offset=2)
         ),
         ordered=True,
@@ -789,6 +789,7 @@ STATEMENTS: tuple[Statement, ...] = (
         lambda c: (
             c.table("images")
             .filter(f.array_has(col("tags"), lit("sea")))
+            .filter(col("score") > lit(0.9))
             .select("place")
             .union(
                 c.sql("SELECT author FROM reviews WHERE array_has(words, 'dark')"),
@@ -946,17 +947,21 @@ def test_no_statement_uses_an_index_when_they_are_off(corpus: Corpus) -> None:
 def emptied(
     tables: tuple[TwiceStored, ...], tmp_path_factory: pytest.TempPathFactory
 ) -> LanceSessionContext:
-    """A session over copies of the tables whose indexes have lost every posting."""
+    """A session over copies of the tables whose indexes know of no element and no NULL list."""
     folder = tmp_path_factory.mktemp("emptied")
     context = LanceSessionContext()
     for table in tables:
         copy = folder / table.path.name
-        copy_without(table.path, copy, no_postings)
+        copy_without(table.path, copy, no_postings, null_lists=False)
         context.register_lance(table.name, str(copy))
     return context
 
 
-def test_answers_from_an_index_without_postings_change_and_no_others(
+ANSWERED_ALIKE_BY_ANY_INDEX = frozenset(("not in with NULL in the list",))
+"""NOT IN a list with NULL gives no row, whatever else is in the list."""
+
+
+def test_answers_from_an_emptied_index_change_and_no_others(
     corpus: Corpus, scans: dict[str, tuple[str, ...]], emptied: LanceSessionContext
 ) -> None:
     changed = {
@@ -967,7 +972,8 @@ def test_answers_from_an_index_without_postings_change_and_no_others(
             corpus.frame(statement, "memory").to_arrow_table(),
         )
     }
-    assert changed == {name for name, lines in scans.items() if lines}
+    used = {name for name, lines in scans.items() if lines}
+    assert changed == used - ANSWERED_ALIKE_BY_ANY_INDEX
 
 
 @pytest.mark.parametrize(
@@ -1013,7 +1019,7 @@ def test_one_posting_taken_out_changes_the_answer(
 def covered_row_with(label: str, table: TwiceStored, shots: set[int]) -> tuple[int, int]:
     """One of the shots that an index covers and whose tags have the label; its row address."""
     dataset = lance.dataset(table.path)
-    covered = set(dataset.list_indices()[0]["fragment_ids"])
+    covered = dataset.describe_indices()[0].segments[0].fragment_ids
     rows = dataset.to_table(columns=["shot", "tags"], with_row_address=True).to_pylist()
     return next(
         (row["shot"], row["_rowaddr"])

@@ -123,7 +123,7 @@ class LabelListReader:
         )
 
     def _open(self) -> OpenFile:
-        file = OpenFile(self._files, self._relative)
+        file = OpenFile(self._files, self._relative, size=dict(self._segment.files).get(_FILE))
         names = file.schema.names
         if names != ["keys", "bitmaps"]:
             raise self._corrupt(f"the columns are {names}, not keys and bitmaps")

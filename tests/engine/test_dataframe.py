@@ -184,6 +184,26 @@ def test_a_running_method_gives_the_same_result(
     assert ours == plain
 
 
+@pytest.mark.parametrize("method", RUNNING)
+def test_a_running_method_finds_bound_tables(
+    method: str, both: tuple[DataFrame, LanceDataFrame]
+) -> None:
+    """A plan that cannot be rebuilt reads its candidates by a table bound to this thread."""
+    _, ours = both
+    session = ours.session
+    context = SessionContext(one_partition())
+    context.register_record_batches("images", [session.table("images").sort("key").collect()])
+    grouped = (
+        "SELECT key % 3 AS key, count(*) AS n FROM images WHERE array_has(tags, 'a') "
+        "GROUP BY ROLLUP (key % 3)"
+    )
+    expected, read = (c.sql(grouped).sort("key", "n") for c in (context, session))
+
+    execution = session.execution(read)
+    assert execution.thread_bound
+    assert RUNNING[method](read) == RUNNING[method](expected)
+
+
 def test_batches_come_asynchronously_too(both: tuple[DataFrame, LanceDataFrame]) -> None:
     async def batches(frame: DataFrame) -> list[pa.RecordBatch]:
         return [batch.to_pyarrow() async for batch in frame]

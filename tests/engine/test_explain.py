@@ -152,6 +152,21 @@ class TestIndent:
             ),
         }
 
+    @pytest.mark.parametrize("name", ["Images", "public.IMAGES", '"My Images"'])
+    def test_a_bound_table_is_known_by_any_name(self, name: str, covered: Path) -> None:
+        session = a_session(covered)
+        session.deregister_table("images")
+        session.register_lance(name, covered)
+
+        plans = explained(
+            session,
+            f"EXPLAIN SELECT id FROM words WHERE id NOT IN "
+            f"(SELECT id FROM {name} i WHERE array_has(tags, 'a'))",
+        )
+
+        for plan in plans.values():
+            assert f"IndexScan: table={name}, index=tags_idx" in plan
+
     def test_columns_of_the_same_name_are_numbered(self, covered: Path) -> None:
         plans = explained(
             a_session(covered),
@@ -510,6 +525,22 @@ def test_the_sessions_rules_and_functions_apply(covered: Path) -> None:
     plan = explained(session, f"EXPLAIN {TAGGED}")["logical_plan"]
 
     assert "Filter: images.score > Float64(0.25)" in plan
+
+
+@pytest.mark.parametrize("dialect", ["postgresql", "mysql", "duckdb", "bigquery", "mssql"])
+def test_the_sessions_dialect_does_not_matter(dialect: str, covered: Path) -> None:
+    session = a_session(covered)
+    session.sql(f"SET datafusion.sql_parser.dialect = '{dialect}'")
+
+    assert LINE in printed(session.sql(TAGGED), format=ExplainFormat.INDENT)
+
+
+def test_the_plan_of_an_explain_does_not_run_it(covered: Path) -> None:
+    session = a_session(covered)
+
+    plan = session.sql(f"EXPLAIN ANALYZE {TAGGED}").execution_plan()
+
+    assert plan.display_indent().startswith("AnalyzeExec")
 
 
 def test_a_verbose_explain_is_shown_whole(covered: Path) -> None:

@@ -242,7 +242,7 @@ class TestAdoption:
 
         assert uses_index(other)
         assert not uses_index(without)
-        assert ids(other) == ids(without) == ids(SessionContext.sql and other)
+        assert ids(other) == ids(without) == [0, 1]
 
     def test_sessions_made_of_a_session_are_sessions(self, session: LanceSessionContext) -> None:
         session.create_lance_index("images", "tags", "LABEL_LIST")
@@ -262,6 +262,13 @@ class TestAdoption:
         assert type(session) is LanceSessionContext
         assert type(session.sql("SELECT 1")) is LanceDataFrame
 
+    def test_a_session_works_without_a_cache(self, images: Path) -> None:
+        lance.dataset(images).create_scalar_index("tags", "LABEL_LIST")
+        session = LanceSessionContext(cache_bytes=0)
+        session.register_lance("images", images)
+
+        assert ids(session) == ids(session) == [0, 1]
+
     def test_indexes_can_be_turned_off(self, images: Path) -> None:
         lance.dataset(images).create_scalar_index("tags", "LABEL_LIST")
         session = LanceSessionContext(SessionConfig(), use_indexes=False)
@@ -269,6 +276,37 @@ class TestAdoption:
 
         assert not uses_index(session)
         assert ids(session) == [0, 1]
+
+
+class TestStatementsThatWrite:
+    """They run as DataFusion runs them, and read Lance tables rightly."""
+
+    def test_create_table_as_insert_and_copy(
+        self, session: LanceSessionContext, tmp_path: Path
+    ) -> None:
+        session.create_lance_index("images", "tags", "LABEL_LIST")
+
+        session.sql(f"CREATE TABLE copied AS {TAGGED}")
+        assert session.sql(f"INSERT INTO copied {TAGGED}").to_pydict() == {"count": [2]}
+        assert session.table("copied").sort("id").to_pydict() == {"id": [0, 0, 1, 1]}
+        copied = session.sql(f"COPY ({TAGGED}) TO '{tmp_path / 'ids.csv'}'")
+        assert copied.to_pydict() == {"count": [2]}
+        assert (tmp_path / "ids.csv").read_text() == "id\n0\n1\n"
+
+    def test_views_are_read_through_the_index(self, session: LanceSessionContext) -> None:
+        session.create_lance_index("images", "tags", "LABEL_LIST")
+
+        session.sql("CREATE VIEW tagged AS SELECT * FROM images WHERE array_has(tags, 'a')")
+
+        over = "SELECT id FROM tagged WHERE array_has(tags, 'b')"
+        assert uses_index(session, over)
+        assert session.sql(over).to_pydict() == {"id": [1]}
+
+    def test_lance_tables_are_not_written_to(self, session: LanceSessionContext) -> None:
+        with pytest.raises(Exception, match="not implemented"):
+            session.sql("INSERT INTO images SELECT * FROM images").collect()
+
+        assert session.table("images").count() == 6
 
 
 class TestBadInput:
@@ -340,6 +378,10 @@ class TestBadInput:
 
         with pytest.raises(InvalidArgumentError, match="table: got 'fixed', takes a table at"):
             session.create_lance_index("fixed", "tags", "LABEL_LIST")
+
+    def test_a_cache_of_no_size(self) -> None:
+        with pytest.raises(InvalidArgumentError, match="cache_bytes: got -1, takes a number"):
+            LanceSessionContext(cache_bytes=-1)
 
     def test_no_context_to_wrap(self) -> None:
         with pytest.raises(InvalidArgumentError, match="context: got 3, takes a SessionContext"):

@@ -147,3 +147,19 @@ def test_300_for_int8_elements_finds_nothing() -> None:
     bound = bind_needles(pa.array([300]), pa.int8())
     assert bound is not None
     assert len(bound) == 0
+
+
+@pytest.mark.parametrize(
+    ("view", "plain", "values"),
+    [
+        (pa.string_view(), pa.string(), ["rain", "x" * 20]),
+        (pa.binary_view(), pa.binary(), [b"rain", b"\0" * 20]),
+    ],
+    ids=str,
+)
+def test_views_are_bound_like_the_types_that_they_view(
+    view: pa.DataType, plain: pa.DataType, values: list[object]
+) -> None:
+    bound = bind_needles(pa.array([values[0], None, *values], view), plain)
+    assert bound is not None
+    assert bound.equals(pa.array(values, plain))
