@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from hashlib import blake2b
 
-from ..manifest import Fragment, Manifest
-from .details import ListElementIndexDetails
+from ..manifest import Fragment, IndexSegment, LanceIndex, Manifest
+from .details import ListElementIndexDetails, details_of
 
 
 def fingerprint(fragment: Fragment, key_field_ids: Iterable[int]) -> int:
@@ -50,3 +50,13 @@ def unchanged_fragments(
         for fragment in manifest.fragments
         if fragment.id in built and built[fragment.id] == fingerprint(fragment, keys)
     )
+
+
+def recorded_fragments(index: LanceIndex, manifest: Manifest) -> dict[IndexSegment, frozenset[int]]:
+    """`unchanged_fragments` of each segment that has a record."""
+    found: dict[IndexSegment, frozenset[int]] = {}
+    for segment in index.segments:
+        unchanged = unchanged_fragments(details_of(segment), manifest)
+        if unchanged is not None:
+            found[segment] = unchanged
+    return found

@@ -41,9 +41,9 @@ _WORD: Final = 8
 _KEEP: Final = np.array([(1 << (8 * n)) - 1 for n in range(_WORD + 1)], dtype=np.uint64)
 """Masks that keep the first n bytes of a little-endian word."""
 
-# Few different values among so many are encoded once each and looked up.
+# Where that many values repeat each other, each is encoded once and looked up.
 _SAMPLE: Final = 2048
-_DISTINCT_IN_SAMPLE: Final = 256
+_DISTINCT_IN_SAMPLE: Final = 1024
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Positions: TypeAlias = npt.NDArray[np.int64]
