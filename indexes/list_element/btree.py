@@ -41,9 +41,8 @@ Ids = npt.NDArray[np.uint64]
 _PAGES_AT_ONCE: Final = 256
 # Reading a page that is not needed costs less than starting another read.
 _GAP: Final = 4
-# Up to so many, one after the other is faster than all at once.
-_FEW_BOUNDS: Final = 128
-_FEW_SPANS: Final = 16
+# Up to so many ranges, one after the other is faster than all at once.
+_FEW_RANGES: Final = 64
 _NONE: Final = np.empty(0, dtype=np.uint64)
 
 
@@ -86,15 +85,38 @@ class PageLookup:
         """How many rows a page has: all but the last are full."""
         return min(self.page_rows, self.rows - page * self.page_rows)
 
-    def pages_of(self, ranges: TupleRanges) -> tuple[Positions, Positions]:
-        """The first page that may hold values of each range, and the one after the last."""
-        lows, highs = ranges.low.to_pylist(), ranges.high.to_pylist()
-        first = [bisect_left(self.greatest, low) for low in lows]
-        end = [bisect_left(self.least, high) for high in highs]
-        return (
-            np.array(first, dtype=np.int64) + self.null_pages,
-            np.array(end, dtype=np.int64) + self.null_pages,
-        )
+    def pages_of(self, low: bytes, high: bytes) -> tuple[int, int]:
+        """The first page that may hold values of a range, and the last; none if it is less."""
+        first = bisect_left(self.greatest, low)
+        return first + self.null_pages, bisect_left(self.least, high) + self.null_pages - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranges:
+    """Ranges with the first and the last page that may hold values of each."""
+
+    low: list[bytes]
+    high: list[bytes]
+    first: list[int]
+    last: list[int]
+
+    @classmethod
+    def of(cls, ranges: TupleRanges, lookup: PageLookup) -> _Ranges:
+        """Those of the ranges for which there is such a page."""
+        found = cls([], [], [], [])
+        for low, high in zip(ranges.low, ranges.high, strict=True):
+            first, last = lookup.pages_of(low, high)
+            if first <= last:
+                found.low.append(low)
+                found.high.append(high)
+                found.first.append(first)
+                found.last.append(last)
+        return found
+
+    @property
+    def touched(self) -> int:
+        """How many pages the ranges touch, a page counted for each range."""
+        return sum(self.last) - sum(self.first) + len(self.first)
 
 
 class BTree:
@@ -120,9 +142,11 @@ class BTree:
 
         A row with several such elements is there several times.
         """
-        if len(ranges) == 0:
-            return _NONE
-        return _joined(list(self._search(self.lookup(stats), ranges, stats)))
+        lookup = self.lookup(stats)
+        found = _Ranges.of(ranges, lookup)
+        if len(found.low) <= _FEW_RANGES and found.touched <= _PAGES_AT_ONCE:
+            return _joined(list(self._few(lookup, found, stats)))
+        return _joined(list(self._many(lookup, found, stats)))
 
     def null_ids(self, stats: SearchStats) -> Ids:
         """The ids of the entries whose value is NULL: the rows whose list is."""
@@ -137,15 +161,25 @@ class BTree:
 
     # -- searching ----------------------------------------------------------------------
 
-    def _search(self, lookup: PageLookup, ranges: TupleRanges, stats: SearchStats) -> Iterator[Ids]:
-        """The ids of `search`, some pages' at a time."""
-        first, end = lookup.pages_of(ranges)
-        some = np.flatnonzero(first < end)
-        if len(some) == 0:
-            return
-        first, last = first[some], end[some] - 1
-        low = ByteStrings.of(ranges.low.take(pa.array(some)))
-        high = ByteStrings.of(ranges.high.take(pa.array(some)))
+    def _few(self, lookup: PageLookup, ranges: _Ranges, stats: SearchStats) -> Iterator[Ids]:
+        """The ids in a few ranges that touch few pages: one range after the other."""
+        spans = list(zip(ranges.first, ranges.last, strict=True))
+        numbers = sorted({n for first, last in spans for n in range(first, last + 1)})
+        pages = dict(zip(numbers, self._pages(lookup, numbers, stats), strict=True))
+        for (first, last), low, high in zip(spans, ranges.low, ranges.high, strict=True):
+            begin = pages[first].nulls + bisect_left(pages[first].values, low)
+            end = pages[last].nulls + bisect_left(pages[last].values, high)
+            if first == last:
+                yield pages[first].ids[begin:end]
+            else:
+                yield pages[first].ids[begin:]
+                yield from (pages[number].ids for number in range(first + 1, last))
+                yield pages[last].ids[:end]
+
+    def _many(self, lookup: PageLookup, ranges: _Ranges, stats: SearchStats) -> Iterator[Ids]:
+        """The ids in ranges of any number: all of them at once, some pages at a time."""
+        first, last = np.array(ranges.first), np.array(ranges.last)
+        low, high = ByteStrings.of_bytes(ranges.low), ByteStrings.of_bytes(ranges.high)
         touched = _union(first, last)
         for at in range(0, len(touched), _PAGES_AT_ONCE):
             numbers = touched[at : at + _PAGES_AT_ONCE]
@@ -268,17 +302,10 @@ class _HeldPages:
 
     def rows_of(self, at: Positions, bounds: ByteStrings) -> Positions:
         """The first row in page `at[i]` whose value is not less than bound `i`."""
-        offset = self._starts[at] + self.nulls[at]
-        if len(bounds) <= _FEW_BOUNDS:
-            found = [
-                bisect_left(self._pages[page].values, bound)
-                for page, bound in zip(at.tolist(), bounds, strict=True)
-            ]
-            return np.array(found, dtype=np.int64) + offset
         values = [page.values for page in self._pages]
         ends = np.cumsum([0, *map(len, values)])
-        joined = ByteStrings.joined(values)
-        return lower_bounds(joined, bounds, ends[at], ends[at + 1]) - ends[at] + offset
+        found = lower_bounds(ByteStrings.joined(values), bounds, ends[at], ends[at + 1])
+        return found - ends[at] + self._starts[at] + self.nulls[at]
 
 
 def _page_lookup(table: pa.RecordBatch, page_rows: int, rows: int) -> PageLookup:
@@ -327,8 +354,6 @@ def _union(first: Positions, last: Positions) -> Positions:
 
 def _spans(ids: Ids, begin: Positions, end: Positions) -> Ids:
     """The ids from each `begin` to its `end`; spans ascend and do not overlap."""
-    if len(begin) <= _FEW_SPANS:
-        return _joined([ids[low:high] for low, high in zip(begin, end, strict=True)])
     steps = np.zeros(len(ids) + 1, dtype=np.int32)
     np.add.at(steps, begin, 1)
     np.add.at(steps, end, -1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +25,12 @@ class ByteStrings(Sequence[bytes]):
     begins: `numpy`'s own byte strings would drop zeros at the end.
     """
 
-    __slots__ = ("_data", "_offsets", "_words")
+    __slots__ = ("_bounds", "_data", "_offsets", "_words")
 
     def __init__(self, offsets: Positions, data: bytes) -> None:
         """Takes the offsets of the values in `data`, which has 8 bytes more at its end."""
         self._offsets = offsets
+        self._bounds = memoryview(cast("Any", offsets))
         self._data = data
         self._words: npt.NDArray[Any] = np.ndarray(
             (len(data) - _WORD + 1,), dtype=">u8", buffer=data, strides=(1,)
@@ -52,6 +53,12 @@ class ByteStrings(Sequence[bytes]):
         return cls(np.concatenate(offsets), b"".join([*data, bytes(_WORD)]))
 
     @classmethod
+    def of_bytes(cls, values: Sequence[bytes]) -> ByteStrings:
+        """A copy of `values`."""
+        ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
+        return cls(ends, b"".join([*values, bytes(_WORD)]))
+
+    @classmethod
     def joined(cls, parts: Sequence[ByteStrings]) -> ByteStrings:
         """The values of `parts`, one after the other; each has memory of its own."""
         ends = np.cumsum([0, *(int(part._offsets[-1]) for part in parts)])
@@ -67,7 +74,7 @@ class ByteStrings(Sequence[bytes]):
         return len(self._offsets) - 1
 
     def __getitem__(self, at: Any) -> Any:
-        return self._data[self._offsets[at] : self._offsets[at + 1]]
+        return self._data[self._bounds[at] : self._bounds[at + 1]]
 
     @property
     def nbytes(self) -> int:

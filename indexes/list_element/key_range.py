@@ -8,18 +8,15 @@ is above every number, or below where its sign bit is set.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from itertools import pairwise
 from math import prod
 from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from .key_encoding import AFTER, Blocks, FixedWidth, KeyCodec, join
+from .key_encoding import AFTER, Blocks, FixedWidth, KeyCodec
 
 ENUMERATION_LIMIT: Final = 65_536
 """How many ranges are enumerated for one search, unless told otherwise."""
@@ -169,35 +166,29 @@ Fixed: TypeAlias = In | IsNull
 # -- ranges of encoded tuples -------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class TupleRanges:
     """Ranges of byte strings, each from `low[i]` on and before `high[i]`.
 
-    They ascend and do not overlap. No entry is NULL.
+    They ascend, do not overlap, and none is empty.
     """
 
-    low: pa.BinaryArray
-    high: pa.BinaryArray
+    low: tuple[bytes, ...]
+    high: tuple[bytes, ...]
 
     def __len__(self) -> int:
         return len(self.low)
 
     @classmethod
-    def of(cls, ranges: Sequence[tuple[bytes, bytes]]) -> TupleRanges:
-        """The given ranges; raises `ValueError` where they overlap or do not ascend."""
-        ends = [end for pair in ranges for end in pair]
-        if any(a > b for a, b in pairwise(ends)):
-            raise ValueError("ranges that overlap or do not ascend")
+    def of(cls, ranges: Iterable[tuple[bytes, bytes]]) -> TupleRanges:
+        """The given ranges, which ascend and do not overlap; empty ones are left out."""
         kept = [(low, high) for low, high in ranges if low < high]
-        return cls(
-            pa.array([low for low, _ in kept], pa.binary()),
-            pa.array([high for _, high in kept], pa.binary()),
-        )
+        return cls(tuple(low for low, _ in kept), tuple(high for _, high in kept))
 
     @classmethod
     def everything(cls) -> TupleRanges:
         """The range of every value that is not NULL."""
-        return cls.of([(b"", AFTER)])
+        return cls((b"",), (AFTER,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,14 +232,11 @@ class KeySearch:
 
     def true_ranges(self) -> TupleRanges:
         """The tuples on which every condition is TRUE."""
-        pieces = [pa.array(fixed.encoded, pa.binary()) for fixed in self.fixed]
-        if self.between is None:
-            low = _product(pieces)
-            return TupleRanges(low, _append(low, AFTER))
-        if self.between.empty:
-            return TupleRanges.of([])
-        prefix = _product(pieces)
-        return TupleRanges(_append(prefix, self.between.low), _append(prefix, self.between.high))
+        prefixes = [b""]
+        for fixed in self.fixed:
+            prefixes = [prefix + encoded for prefix in prefixes for encoded in fixed.encoded]
+        low, high = (b"", AFTER) if self.between is None else (self.between.low, self.between.high)
+        return TupleRanges.of((prefix + low, prefix + high) for prefix in prefixes)
 
     def null_ranges(self) -> TupleRanges:
         """The tuples on which no condition is FALSE and at least one is UNKNOWN.
@@ -256,29 +244,30 @@ class KeySearch:
         Those are the tuples with NULL in one or more of the keys that IN or a range is on,
         and a match in all the others.
         """
-        pieces: list[pa.BinaryArray] = []
-        nulls: list[np.ndarray] = []
+        # Each prefix with whether a condition is UNKNOWN on it; NULL sorts before all values.
+        prefixes = [(b"", False)]
         for fixed in self.fixed:
-            # NULL sorts before every value.
-            unknown = isinstance(fixed, In)
-            encoded = (fixed.codec.null, *fixed.encoded) if unknown else fixed.encoded
-            pieces.append(pa.array(encoded, pa.binary()))
-            nulls.append(np.arange(len(encoded)) < int(unknown))
-        ends = pieces
+            matches = [(encoded, False) for encoded in fixed.encoded]
+            if isinstance(fixed, In):
+                matches.insert(0, (fixed.codec.null, True))
+            prefixes = [
+                (prefix + encoded, unknown or null)
+                for prefix, unknown in prefixes
+                for encoded, null in matches
+            ]
+        ends = [(b"", AFTER, False)]
         if self.between is not None:
-            null, between = self.between.codec.null, self.between
-            lows, highs = [null], [null + AFTER]
-            if not between.empty:
-                lows.append(between.low)
-                highs.append(between.high)
-            ends = [*pieces, pa.array(highs, pa.binary())]
-            pieces = [*pieces, pa.array(lows, pa.binary())]
-            nulls.append(np.arange(len(lows)) < 1)
-        unknown = pa.array(reduce(np.logical_or, _crossed(nulls)))
-        low = _product(pieces).filter(unknown)
-        if self.between is None:
-            return TupleRanges(low, _append(low, AFTER))
-        return TupleRanges(low, _product(ends).filter(unknown))
+            null_key = self.between.codec.null
+            ends = [
+                (null_key, null_key + AFTER, True),
+                (self.between.low, self.between.high, False),
+            ]
+        return TupleRanges.of(
+            (prefix + low, prefix + high)
+            for prefix, unknown in prefixes
+            for low, high, null in ends
+            if unknown or null
+        )
 
     def describe(self, names: Sequence[str]) -> str:
         """As SQL over the keys' current names: `label = 'car' AND confidence > 0.9`."""
@@ -286,26 +275,6 @@ class KeySearch:
         return " AND ".join(
             condition.describe(name) for condition, name in zip(conditions, names, strict=False)
         )
-
-
-def _crossed(parts: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Each part's items in the order of the cross product, the last part fastest."""
-    counts = [len(part) for part in parts]
-    total = prod(counts)
-    return [
-        part[np.arange(total) // prod(counts[i + 1 :]) % counts[i]] if total else part[:0]
-        for i, part in enumerate(parts)
-    ]
-
-
-def _product(pieces: Sequence[pa.BinaryArray]) -> pa.BinaryArray:
-    """Every combination of the pieces, joined; ascending where each of them ascends."""
-    which = _crossed([np.arange(len(piece)) for piece in pieces])
-    return join([piece.take(pa.array(at)) for piece, at in zip(pieces, which, strict=True)])
-
-
-def _append(values: pa.BinaryArray, ending: bytes) -> pa.BinaryArray:
-    return pc.binary_join_element_wise(values, pa.scalar(ending, pa.binary()), b"")
 
 
 def _zeros(codec: KeyCodec) -> tuple[bytes, ...]:
