@@ -193,7 +193,7 @@ def test_a_column_that_is_no_list_of_structs_is_refused(fields: list[Field]) -> 
 def test_an_unknown_key_encoding_is_refused(encoding: int) -> None:
     error = refused(index(replace(DETAILS, key_encoding=encoding)))
     assert isinstance(error, UnsupportedVersionError)
-    assert error.reason == f"its key encoding is number {encoding}, which is not read"
+    assert error.reason == f"its key encoding is {encoding}, not ARROW_ROW_V1"
 
 
 def test_a_newer_version_is_refused() -> None:
