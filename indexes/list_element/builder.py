@@ -37,8 +37,8 @@ from .details import (
     element_struct,
 )
 from .entries import entries
+from .external_sort import externally_sorted
 from .key_encoding import LOGICAL_TYPES, key_codec
-from .sort import sorted_by
 
 SORT_MEMORY: Final = 256 << 20
 """Bytes that the sort may hold, unless told otherwise."""
@@ -82,8 +82,9 @@ def create_list_element(
 
     `dataset` is at the new version afterwards. `name` is `<column>_idx` unless given; with
     `replace` an index of that name is replaced. `fragment_ids` restricts the index to some
-    fragments. The sort holds `sort_memory` bytes and spills the rest to temporary files;
-    `progress` shows a bar on a terminal.
+    fragments. `sort_memory` is how many bytes of entries are sorted at once, which takes
+    about as much again; what is beyond goes through temporary files. `progress` shows a bar
+    on a terminal.
 
     Where another writer compacts the table or creates an index of the same name meanwhile,
     the build begins again from the new version, up to three times.
@@ -148,7 +149,7 @@ def build_segment(
     files = DatasetFiles.at(dataset, absolute(manifest.root))
     with _removed_on_error(dataset, uuid), _bar(fragments, column, progress) as bar:
         parts = _Entries(dataset, column, resolved, fragments, bar).parts(_sorters())
-        batches = sorted_by(PAGE_DATA_SCHEMA.names[0], parts, PAGE_DATA_SCHEMA, sort_memory)
+        batches = externally_sorted(parts, PAGE_DATA_SCHEMA, sort_memory)
         written = write_btree(files, f"_indices/{uuid}", batches)
     return BuiltSegment(uuid, column_id, details, manifest.version, ids, written)
 
@@ -289,9 +290,9 @@ class _Entries:
                 io_buffer_size=_READ_AHEAD_BYTES,
             ).to_batches()
 
-    def parts(self, count: int) -> list:
+    def parts(self, count: int) -> list[Iterator[pa.RecordBatch]]:
         """As many iterators over the entries; together they give each entry once."""
-        return [self._part] * count
+        return [self._part() for _ in range(count)]
 
     def _part(self) -> Iterator[pa.RecordBatch]:
         while (batch := self._next()) is not None:

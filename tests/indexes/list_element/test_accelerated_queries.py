@@ -287,6 +287,9 @@ def test_a_prefix_is_a_range() -> None:
         assert inside == [value for value in data if value.startswith(prefix)]
 
 
+DAY = pa.array([1], pa.int32()).view(pa.date32())
+
+
 def scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
     return cast("pa.Scalar", pa.scalar(value, kind))
 

@@ -120,8 +120,19 @@ def test_columns_of_many_and_of_few_different_strings_are_encoded_alike() -> Non
 
 @pytest.mark.parametrize(
     "kind",
-    ["struct", "list", "decimal:128:10:2", "time64:us", "halffloat", "dict:string:int32:false"]
-    + ["fixed_size_binary:4", "timestamp:us", "timestamp:h:-", "null", ""],
+    [
+        "struct",
+        "list",
+        "decimal:128:10:2",
+        "time64:us",
+        "halffloat",
+        "dict:string:int32:false",
+        "fixed_size_binary:4",
+        "timestamp:us",
+        "timestamp:h:-",
+        "null",
+        "",
+    ],
 )
 def test_other_types_have_no_encoding(kind: str) -> None:
     assert key_codec(kind) is None
