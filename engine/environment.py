@@ -12,6 +12,7 @@ import pyarrow.dataset
 from datafusion import DataFrame, SessionConfig, SessionContext
 
 from ..indexes.query import Query
+from ..rewrites.environment import SearchableTable
 from ..rewrites.rewrite import rewrite
 from .execution import Execution
 from .index_scan import IndexScan
@@ -49,19 +50,25 @@ class SessionEnvironment:
     def watch(self) -> AbstractContextManager[list[Any]]:
         return watch()
 
-    def index_scan(self, table: RegisteredTable, query: Query, covered: frozenset[int]) -> Any:
-        return IndexScan(table, table.snapshot, query, covered)
+    def index_scan(self, table: SearchableTable, query: Query, covered: frozenset[int]) -> Any:
+        return IndexScan(_registered(table), table.snapshot, query, covered)
 
-    def rest_scan(self, table: RegisteredTable, fragment_ids: frozenset[int]) -> Any:
-        return table.restricted(fragment_ids)
+    def rest_scan(self, table: SearchableTable, fragment_ids: frozenset[int]) -> Any:
+        return _registered(table).restricted(fragment_ids)
 
-    def bound_scan(self, table: RegisteredTable, query: Query, covered: frozenset[int]) -> Any:
+    def bound_scan(self, table: SearchableTable, query: Query, covered: frozenset[int]) -> Any:
         rest = table.shown_fragments - covered
         return BoundScan(
-            table,
+            _registered(table),
             self.index_scan(table, query, covered),
             self.rest_scan(table, rest) if rest else None,
         )
+
+
+def _registered(table: SearchableTable) -> RegisteredTable:
+    """The table as the watch found it: no others tell it that they are asked."""
+    assert isinstance(table, RegisteredTable)
+    return table
 
 
 class BoundScan(pyarrow.dataset.Dataset):

@@ -38,10 +38,20 @@ class ReadCost:
         return ReadCost(self.by_address + other.by_address, self.scanned + other.scanned)
 
 
-def cheaper_by_scan(types: Iterable[pa.DataType], wanted: int, stored: int) -> bool:
-    """Whether `wanted` of `stored` rows are read faster by reading all and masking."""
-    cost = sum(map(read_cost, types), ReadCost(0.0, 0.0))
+def by_scan(types: Iterable[pa.DataType], wanted: int, stored: int) -> bool:
+    """Whether `wanted` of `stored` rows are read faster by scanning all and masking."""
+    cost = _cost_of_all(types)
     return wanted * cost.by_address > stored * cost.scanned
+
+
+def read_microseconds(types: Iterable[pa.DataType], wanted: int, stored: int) -> float:
+    """What reading `wanted` of `stored` rows costs in the cheaper way."""
+    cost = _cost_of_all(types)
+    return min(wanted * cost.by_address, stored * cost.scanned)
+
+
+def _cost_of_all(types: Iterable[pa.DataType]) -> ReadCost:
+    return sum(map(read_cost, types), ReadCost(0.0, 0.0))
 
 
 def read_cost(kind: pa.DataType) -> ReadCost:

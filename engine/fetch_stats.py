@@ -13,9 +13,9 @@ class ScanStats(SearchStats):
     """The search's counters and the fetch's; EXPLAIN ANALYZE prints them.
 
     `fetch` is how rows were read: `take` (by address), `scan` (whole fragments, masked),
-    `count` (counted without reading any) or `none` (there were none). `rows_fetched` counts
-    rows before the pushed filter, `fetch_bytes` their bytes in memory; `fetch_seconds` is the
-    partitions' time together.
+    `scan+take` (both), `count` (counted without reading any) or `none` (there were none).
+    `rows_fetched` counts rows before the pushed filter, `fetch_bytes` their bytes in memory;
+    `fetch_seconds` is the partitions' time together.
     """
 
     fetch: str = "none"
@@ -29,7 +29,8 @@ class ScanStats(SearchStats):
     def fetched(self, method: str, rows: int, nbytes: int, seconds: float) -> None:
         """Counts one batch; partitions on several threads share the counters."""
         with self._lock:
-            self.fetch = method
+            ways = {*self.fetch.split("+"), method} - {"none"}
+            self.fetch = "+".join(sorted(ways))
             self.rows_fetched += rows
             self.fetch_bytes += nbytes
             self.fetch_seconds += seconds

@@ -16,8 +16,11 @@ from ..indexes.row_set import RowSet
 from ..indexes.snapshot import Snapshot
 from .fetch_stats import ScanStats
 from .lance_table import LanceTable, grouped_by_rows, projected
-from .pushed_filter import Predicate, PushedFilter, predicate_of
+from .pushed_filter import HandedOver, PushedFilter
 from .row_counts import counted
+
+# What one take reads; below, a second partition only adds its overhead.
+_ONE_PARTITION_ROWS = 8192
 
 
 class IndexScan(pyarrow.dataset.Dataset):
@@ -25,9 +28,9 @@ class IndexScan(pyarrow.dataset.Dataset):
 
     Planning reads no file: the partitions are groups of the covered fragments. The first
     partition to run searches the indexes, on whatever thread that is; the others wait for its
-    answer. Few rows are read by address, all by the first partition; many by each partition
-    from its own fragments. A version of a table never changes, so running a plan again uses
-    the answer again. An error of the search is raised in every partition.
+    answer. Few rows are all read by the first partition, in one go; of many each partition
+    reads those in its own fragments. A version of a table never changes, so running a plan
+    again uses the answer again. An error of the search is raised in every partition.
     """
 
     def __init__(
@@ -56,7 +59,7 @@ class IndexScan(pyarrow.dataset.Dataset):
         **_ignored: Any,
     ) -> IndexPartitionScan:
         """All rows in one partition; nothing is read before they are iterated."""
-        return IndexPartition(self, 0, None, filter).scanner(None, columns, filter, batch_size)
+        return IndexPartitionScan(self, 0, None, columns, HandedOver(filter), batch_size)
 
     def get_fragments(self, filter: PushedFilter = None) -> list[IndexPartition]:
         """The partitions: groups of covered fragments of about equal row counts."""
@@ -67,8 +70,9 @@ class IndexScan(pyarrow.dataset.Dataset):
             if fragment.fragment_id in self.covered
         ]
         groups = grouped_by_rows(fragments)
+        handed = HandedOver(filter)
         return [
-            IndexPartition(self, number, _ids(group), filter) for number, group in enumerate(groups)
+            IndexPartition(self, number, _ids(group), handed) for number, group in enumerate(groups)
         ]
 
     def found(self) -> RowSet:
@@ -97,13 +101,12 @@ class IndexPartition:
         scan: IndexScan,
         number: int,
         fragment_ids: frozenset[int] | None,
-        filter: PushedFilter,
+        handed: HandedOver,
     ) -> None:
         self._scan = scan
         self._number = number
         self._fragment_ids = fragment_ids
-        self._filter = filter
-        self._predicate = predicate_of(filter)
+        self._handed = handed
 
     def scanner(
         self,
@@ -112,9 +115,9 @@ class IndexPartition:
         filter: PushedFilter = None,
         batch_size: int | None = None,
     ) -> IndexPartitionScan:
-        predicate = self._predicate if filter is self._filter else predicate_of(filter)
+        handed = self._handed.again(filter)
         return IndexPartitionScan(
-            self._scan, self._number, self._fragment_ids, columns, predicate, batch_size
+            self._scan, self._number, self._fragment_ids, columns, handed, batch_size
         )
 
 
@@ -127,19 +130,19 @@ class IndexPartitionScan:
         number: int,
         fragment_ids: frozenset[int] | None,
         columns: Sequence[str] | None,
-        predicate: Predicate | None,
+        handed: HandedOver,
         batch_size: int | None,
     ) -> None:
         self._scan = scan
         self._number = number
         self._fragment_ids = fragment_ids
-        self._predicate = predicate
+        self._handed = handed
         self._batch_size = batch_size
         self.projected_schema = projected(scan.schema, columns)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Batches as they are read; closing the iterator ends the reading."""
-        scan, schema, predicate = self._scan, self.projected_schema, self._predicate
+        scan, schema, predicate = self._scan, self.projected_schema, self._handed.predicate
         rows = scan.found()
         if not rows:
             return
@@ -149,14 +152,13 @@ class IndexPartitionScan:
                 yield from counted(len(rows))
                 scan.stats.fetched("count", 0, 0, time.perf_counter() - started)
             return
-        reader = scan.table.row_reader
-        if not reader.cheaper_by_scan(rows, schema, predicate):
-            if self._number == 0:
-                yield from reader.take(rows, schema, predicate, self._batch_size, scan.stats)
-            return
-        if self._fragment_ids is not None:
+        if len(rows) <= _ONE_PARTITION_ROWS:
+            if self._number > 0:
+                return
+        elif self._fragment_ids is not None:
             rows = rows.restrict(self._fragment_ids)
-        yield from reader.scan(rows, schema, predicate, self._batch_size, scan.stats)
+        reader = scan.table.row_reader
+        yield from reader.fetch(rows, schema, predicate, self._batch_size, scan.stats.fetched)
 
     def to_table(self) -> pa.Table:
         return pa.Table.from_batches(self.to_batches(), self.projected_schema)

@@ -20,7 +20,7 @@ import pyarrow.dataset
 from ..indexes.manifest import read_indexes
 from .blob_columns import table_schema
 from .fragment_scan import ROW_ID, scan_fragments
-from .pushed_filter import Predicate, PushedFilter, predicate_of
+from .pushed_filter import HandedOver, PushedFilter
 from .row_fetch import RowReader
 
 if TYPE_CHECKING:
@@ -85,14 +85,13 @@ class LanceTable(pyarrow.dataset.Dataset):
         """The whole table's scan: no data is read before its `to_batches()` is iterated."""
         self._touched()
         fragments = tuple(fragment for group in self.fragment_groups for fragment in group)
-        return self._partition(fragments, filter).scanner(
-            columns=columns, filter=filter, batch_size=batch_size
-        )
+        return PartitionScan(self, fragments, columns, HandedOver(filter), batch_size)
 
     def get_fragments(self, filter: PushedFilter = None) -> list[TablePartition]:
         """The partitions: groups of fragments of about equal row counts, in order."""
         self._touched()
-        return [self._partition(group, filter) for group in self.fragment_groups]
+        handed = HandedOver(filter)
+        return [TablePartition(self, group, handed) for group in self.fragment_groups]
 
     def count_rows(self, filter: PushedFilter = None, **_ignored: Any) -> int:
         """The number of rows that pass `filter`; without one, from the metadata alone."""
@@ -112,13 +111,6 @@ class LanceTable(pyarrow.dataset.Dataset):
 
     def _touched(self) -> None:
         """Called whenever DataFusion looks at the table while it plans."""
-
-    def _partition(
-        self,
-        fragments: tuple[lance.LanceFragment, ...],
-        filter: PushedFilter,
-    ) -> TablePartition:
-        return TablePartition(self, fragments, filter)
 
     # Two threads may both compute one of these; both get the same: a version never changes.
     @cached_property
@@ -155,12 +147,11 @@ class TablePartition:
         self,
         table: LanceTable,
         fragments: tuple[lance.LanceFragment, ...],
-        filter: PushedFilter,
+        handed: HandedOver,
     ) -> None:
         self._table = table
         self._fragments = fragments
-        self._filter = filter
-        self._predicate = predicate_of(filter)
+        self._handed = handed
 
     def scanner(
         self,
@@ -170,8 +161,8 @@ class TablePartition:
         batch_size: int | None = None,
     ) -> PartitionScan:
         """Reads the partition; `schema`, DataFusion's idea of the table's, is the table's own."""
-        predicate = self._predicate if filter is self._filter else predicate_of(filter)
-        return PartitionScan(self._table, self._fragments, columns, predicate, batch_size)
+        handed = self._handed.again(filter)
+        return PartitionScan(self._table, self._fragments, columns, handed, batch_size)
 
 
 class PartitionScan:
@@ -182,12 +173,12 @@ class PartitionScan:
         table: LanceTable,
         fragments: tuple[lance.LanceFragment, ...],
         columns: Sequence[str] | None,
-        predicate: Predicate | None,
+        handed: HandedOver,
         batch_size: int | None,
     ) -> None:
         self._table = table
         self._fragments = fragments
-        self._predicate = predicate
+        self._handed = handed
         self._batch_size = batch_size
         self.dataset_schema = table.full_schema
         self.projected_schema = projected(table.full_schema, columns)
@@ -198,7 +189,7 @@ class PartitionScan:
             self._table.lance_dataset,
             self._fragments,
             self.projected_schema,
-            self._predicate,
+            self._handed.predicate,
             self._batch_size,
             lambda: self._table.zone_mapped,
         )

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -134,6 +135,21 @@ def _tree(tokens: list[tuple[str, str]], literals: pa.RecordBatch) -> Predicate:
                 raise NotImplementedError(f"pushed filter with a part of kind {kind!r}")
     ((root,),) = operands
     return root
+
+
+class HandedOver:
+    """A filter as it came, and its tree once that is asked for; partitions share one."""
+
+    def __init__(self, filter: PushedFilter) -> None:
+        self.filter = filter
+
+    @cached_property
+    def predicate(self) -> Predicate | None:
+        return predicate_of(self.filter)
+
+    def again(self, filter: PushedFilter) -> HandedOver:
+        """For a filter that is handed over once more, mostly the very same object."""
+        return self if filter is self.filter else HandedOver(filter)
 
 
 def columns_of(predicate: Predicate) -> tuple[str, ...]:

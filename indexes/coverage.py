@@ -32,8 +32,9 @@ def covered_by_segment(
     - an overlay that is newer than the segment lies over the indexed column;
     - its file of the column is not the one of the version that the segment was built over.
       pylance drops such a fragment from the claims, but not after `update_columns` of a
-      list column. Where the old manifest is gone, a fragment of which some column was
-      rewritten counts as changed, unless the indexed one is still in its first file.
+      list column. A fragment that was not in that version, or whose version is gone, counts
+      as changed where some column of it was rewritten, unless the indexed one is still in
+      its first file.
 
     What pylance made of a changed fragment in a later compaction cannot be told any more.
     """
@@ -80,9 +81,7 @@ def _changed(
             if holders != before[fragment_id]:
                 changed.add(fragment_id)
         elif index.kind not in _CARRIED_OVER or (
-            then is None
-            and now[fragment_id].has_tombstones
-            and not now[fragment_id].first_holds(fields)
+            now[fragment_id].has_tombstones and not now[fragment_id].first_holds(fields)
         ):
             changed.add(fragment_id)
     return frozenset(changed)

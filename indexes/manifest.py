@@ -9,6 +9,7 @@ import struct
 import uuid as uuids
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -128,11 +129,13 @@ class Manifest:
     """One version of a table.
 
     `root` is the folder that its own files are in. `base_paths` maps the id of a base path
-    to its path and whether that is the root of a dataset. `indexes_unread` says why the
+    to its path and whether that is the root of a dataset. `digest` is one of the manifest's
+    bytes: no two versions of any table share it. `indexes_unread` says why the
     indexes could not be read (a table in memory), if so.
     """
 
     root: str
+    digest: str
     version: int
     reader_feature_flags: int
     fragments: tuple[Fragment, ...]
@@ -194,9 +197,9 @@ def read_manifest(dataset: lance.LanceDataset) -> Manifest:
                 file = _ManifestFile.read(files, name)
                 # On another branch a version may have the same number.
                 if file.message == opened:
-                    return _manifest(message, root, file.indexes(message))
+                    return _manifest(opened, root, file.indexes(message))
     reason = f"the manifest of version {message.version} of {uri} cannot be found again"
-    return replace(_manifest(message, uri, ()), indexes_unread=reason)
+    return replace(_manifest(opened, uri, ()), indexes_unread=reason)
 
 
 def read_past_manifest(dataset: lance.LanceDataset, root: str, version: int) -> Manifest | None:
@@ -208,13 +211,15 @@ def read_past_manifest(dataset: lance.LanceDataset, root: str, version: int) -> 
     for name in _names(version):
         if files.contains(name):
             file = _ManifestFile.read(files, name)
-            return _manifest(manifest_messages.parse("Manifest", file.message), root, ())
+            return _manifest(file.message, root, ())
     return None
 
 
-def _manifest(message: Any, root: str, indexes: tuple[LanceIndex, ...]) -> Manifest:
+def _manifest(data: bytes, root: str, indexes: tuple[LanceIndex, ...]) -> Manifest:
+    message = manifest_messages.parse("Manifest", data)
     return Manifest(
         root=root,
+        digest=blake2b(data, digest_size=16).hexdigest(),
         version=message.version,
         reader_feature_flags=message.reader_feature_flags,
         fragments=tuple(_fragment(fragment) for fragment in message.fragments),

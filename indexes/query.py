@@ -19,6 +19,7 @@ from .answer import Answer, conjoin, disjoin, exclude, negate
 from .errors import CorruptIndexError, InvalidArgumentError, UnusableIndexError
 from .label_list import reader as label_list
 from .label_list.keys import bit_patterns
+from .literals import literals
 from .manifest import LanceIndex
 from .row_set import RowSet
 from .search_stats import SearchStats
@@ -70,8 +71,8 @@ class _Labels:
         return frozenset((self.index,))
 
     def _needles(self) -> str:
-        literals = [_literal(label) for label in self.labels.to_pylist()]
-        return ", ".join([*literals, "NULL"] if self.match_null else literals)
+        needles = literals(self.labels)
+        return ", ".join([*needles, "NULL"] if self.match_null else needles)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,9 +123,7 @@ class And:
         return frozenset().union(*(child.indexes for child in self.children))
 
     def __str__(self) -> str:
-        return " AND ".join(
-            str(child) if isinstance(child, Not) else _enclosed(child) for child in self.children
-        )
+        return _joined(self.children, "AND")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +148,7 @@ class Or:
         return frozenset().union(*(child.indexes for child in self.children))
 
     def __str__(self) -> str:
-        return " OR ".join(
-            str(child) if isinstance(child, And | Not) else _enclosed(child)
-            for child in self.children
-        )
+        return _joined(self.children, "OR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,13 +371,12 @@ def _need_two(children: Sequence[Query]) -> None:
         raise InvalidArgumentError("children", len(children), "two queries or more")
 
 
+def _joined(children: Sequence[Query], word: str) -> str:
+    parts = (str(child) if isinstance(child, Not) else _enclosed(child) for child in children)
+    return f" {word} ".join(parts)
+
+
 def _enclosed(query: Query) -> str:
     """A part of a longer text: with parentheses where its own words would mix with it."""
     inner = query.child if isinstance(query, Superset) else query
     return f"({query})" if isinstance(inner, And | Or | Not | Is) else str(query)
-
-
-def _literal(value: object) -> str:
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    return str(value)

@@ -154,13 +154,10 @@ class Snapshot:
             # The next version is the one that lists the segment: nothing lies between.
             return self.manifest
         root, _ = self.manifest.base(segment.base_id)
-        key = (root, "manifest", version)
-        kept = self.cache.peek(key)
-        if kept is None:
-            kept = read_past_manifest(self.dataset, absolute(root), version)
-            if kept is not None:
-                self.cache.put(key, kept, 1000 * (1 + len(kept.fragments)))
-        return kept
+        return self._once(
+            ("built over", root, version),
+            lambda: read_past_manifest(self.dataset, absolute(root), version),
+        )
 
     def files_of(self, segment: IndexSegment) -> tuple[DatasetFiles, str]:
         """Where a segment's files are: a base path and the folder under it."""
@@ -243,8 +240,8 @@ class Snapshot:
             made = RowIdMap(list(self._runs()))
             return made, made.nbytes
 
-        key = (self.manifest.root, "row ids", self.manifest.version)
-        return self.cache.get(key, load)
+        # A table that was deleted and written again has the same versions at the same place.
+        return self.cache.get((self.manifest.digest, "row ids"), load)
 
     def _runs(self) -> Iterator[Runs]:
         if any(fragment.external_row_ids for fragment in self.manifest.fragments):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -46,6 +45,11 @@ class Analysis:
     served: tuple[ServedScan, ...]
 
     @property
+    def shows_all_scans(self) -> bool:
+        """Whether no scan hides in a subquery expression, where `scans` does not reach."""
+        return _count_scans(self.optimized) == len(self.scans)
+
+    @property
     def schema(self) -> pa.Schema:
         """The optimized plan's, which may be laxer about NULLs than the plan was."""
         return self.context.create_dataframe_from_logical_plan(self.optimized).schema()
@@ -60,7 +64,10 @@ def analyse(
     if not touched:
         return Analysis(context, optimized, (), (), ())
     scans = tuple(find_scans(optimized))
-    tables = _identify(scans, touched, context, environment)
+    if len(scans) == _count_scans(optimized) == 1 and all(one is touched[0] for one in touched):
+        tables = (touched[0],)
+    else:
+        tables = tuple(_asked(scan, context, environment) for scan in scans)
     served = tuple(
         one
         for scan, table in zip(scans, tables, strict=True)
@@ -69,27 +76,26 @@ def analyse(
     return Analysis(context, optimized, scans, tables, served)
 
 
-def _identify(
-    scans: Sequence[FoundScan],
-    touched: Sequence[SearchableTable],
-    context: SessionContext,
-    environment: Environment,
-) -> tuple[SearchableTable | None, ...]:
-    """The Lance table behind each scan; None for scans of other tables.
+def _count_scans(plan: LogicalPlan) -> int:
+    """How many scans the plan prints: those in subquery expressions, too.
 
-    A plan does not show its tables, and a name may since have been given to another. Where
-    there is one scan, it is of the table that the optimizer asked; else each is planned
-    alone, to see which table answers.
+    A literal with that text inside makes it more, which only costs the plan an index.
     """
-    if len(scans) == 1 and all(table is touched[0] for table in touched):
-        return (touched[0],)
-    tables = []
-    for scan in scans:
-        with environment.watch() as asked, suppress(Exception):
-            # A recursive query's own work table cannot be planned by itself.
-            context.create_dataframe_from_logical_plan(scan.scan).execution_plan()
-        tables.append(asked[0] if asked else None)
-    return tuple(tables)
+    return plan.display_indent().count("TableScan:")
+
+
+def _asked(
+    found: FoundScan, context: SessionContext, environment: Environment
+) -> SearchableTable | None:
+    """The Lance table behind a scan; None for other tables.
+
+    A plan does not show its tables, and a name may since have been given to another; so the
+    scan is planned alone, to see which table answers.
+    """
+    with environment.watch() as asked, suppress(Exception):
+        # A recursive query's own work table cannot be planned by itself.
+        context.create_dataframe_from_logical_plan(found.scan).execution_plan()
+    return asked[0] if asked else None
 
 
 def _serve(found: FoundScan, table: SearchableTable, notes: Notes) -> ServedScan | None:

@@ -21,7 +21,7 @@ def with_bound_leaves(
     scans, with the rows that any of them may keep; so each has to have a filter that an
     index answers. None where no table can have one.
     """
-    if analysis.optimized.display_indent().count("TableScan:") != len(analysis.scans):
+    if not analysis.shows_all_scans:
         notes["a scan inside a subquery expression cannot be told from the others"] = None
         return None
     bound = {

@@ -15,28 +15,34 @@ from .guard import same_plan
 from .names import column, quoted
 from .rewritten import Rewritten
 from .scans import FoundScan
-from .spine import NotRebuildableError, Path, rebuild
+from .spine import Path, rebuild
 
 
 def with_index_leaves(analysis: Analysis, environment: Environment) -> Rewritten | None:
     """The analysed plan with index scans; None where it cannot be rebuilt around them."""
+    try:
+        return _rebuilt(analysis, environment)
+    except Exception:
+        # Besides NotRebuildableError: DataFusion's own refusals have no class of their own.
+        # Most are of names that its DataFrames read otherwise: an alias with a dot in it, say.
+        return None
+
+
+def _rebuilt(analysis: Analysis, environment: Environment) -> Rewritten | None:
     leaves: dict[Path, DataFrame] = {}
     originals: dict[Path, DataFrame] = {}
     index_scans: dict[str, Any] = {}
     for number, served in enumerate(analysis.served):
-        name = f"index_scan_{number}"
+        name = f"__index_scan_{number}"
         scan = environment.index_scan(served.table, served.query, served.covered)
         path = served.found.path
         index_scans[name] = scan
         leaves[path] = _leaf(served, name, scan, analysis.context, environment)
         originals[path] = analysis.context.create_dataframe_from_logical_plan(served.found.plan)
-    try:
-        compared = rebuild(analysis.optimized, originals, analysis.context)
-        if not same_plan(analysis.optimized, compared):
-            return None
-        result = rebuild(analysis.optimized, leaves, analysis.context)
-    except NotRebuildableError:
+    compared = rebuild(analysis.optimized, originals, analysis.context)
+    if not same_plan(analysis.optimized, compared):
         return None
+    result = rebuild(analysis.optimized, leaves, analysis.context)
     if result.schema() != compared.schema():
         return None
     return Rewritten(result.logical_plan(), index_scans)

@@ -8,7 +8,7 @@ from datafusion.expr import Expr
 from ..indexes.manifest import LanceIndex
 from ..indexes.query import HasAll, HasAny, Is, Not, Query
 from .indexed_scan import IndexedScan
-from .needles import bind_needles
+from .needles import bind_needles, distinct
 
 _FUNCTIONS = ("array_has", "array_has_any", "array_has_all")
 
@@ -69,7 +69,7 @@ def _read_needles(
     if not value.is_valid:
         scan.note(index, f"{predicate.canonical_name()}: a NULL needle makes it NULL on every row")
         return None
-    needles = value.values if function != "array_has" else _array_of(value)
+    needles = value.values if function != "array_has" else pa.repeat(value, 1)
     if len(needles) == 0:
         never = Is(_nothing(index, column, scan), True)
         return never if function == "array_has_any" else Not(never)
@@ -84,22 +84,11 @@ def _read_needles(
         return None
     if function != "array_has_all":
         return HasAny(index, column, labels, match_null)
-    if len(labels) < len(bind_distinct(needles)):
+    if len(labels) < len(distinct(needles)):
         return _nothing(index, column, scan)
     return HasAll(index, column, labels, match_null)
-
-
-def bind_distinct(needles: pa.Array) -> pa.Array:
-    """The needles themselves, each once, without NULLs."""
-    bound = bind_needles(needles, needles.type)
-    assert bound is not None
-    return bound
 
 
 def _nothing(index: LanceIndex, column: str, scan: IndexedScan) -> Query:
     """FALSE on every list, NULL on the null lists."""
     return HasAny(index, column, pa.array([], scan.element_type(column)), False)
-
-
-def _array_of(scalar: pa.Scalar) -> pa.Array:
-    return pa.repeat(scalar, 1)

@@ -27,15 +27,23 @@ def bind_needles(needles: pa.Array, element_type: pa.DataType) -> pa.Array | Non
     >>> bind_needles(pa.array(["1"]), pa.int8()) is None
     True
     """
+    needles = distinct(needles)
+    if needles.type == element_type:
+        return needles
+    if not _keeps_apart(element_type, needles.type):
+        return None
+    # The casts keep needles apart, too, so those that are left are still distinct.
+    return _cast_back(needles, element_type)
+
+
+def distinct(needles: pa.Array) -> pa.Array:
+    """The needles each once, without NULLs; views as the type that they view."""
     needles = pc.drop_null(_without_views(needles))
-    if needles.type != element_type:
-        if not _keeps_apart(element_type, needles.type):
-            return None
-        bound = _cast_back(needles, element_type)
-        if bound is None:
-            return None
-        needles = bound
-    return _distinct(needles)
+    if pa.types.is_floating(needles.type):
+        # Arrow's `unique` would merge -0.0 into 0.0, which `array_has` keeps apart.
+        bits = {16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}[needles.type.bit_width]
+        return pc.unique(needles.view(bits)).view(needles.type)
+    return pc.unique(needles)
 
 
 def _without_views(needles: pa.Array) -> pa.Array:
@@ -132,14 +140,6 @@ def _same_bits(left: pa.Array, right: pa.Array) -> pa.Array:
         bits = {16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}[left.type.bit_width]
         return pc.equal(left.view(bits), right.view(bits))
     return pc.equal(left, right)
-
-
-def _distinct(needles: pa.Array) -> pa.Array:
-    if pa.types.is_floating(needles.type):
-        # Arrow's `unique` would merge -0.0 into 0.0, which `array_has` keeps apart.
-        bits = {16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}[needles.type.bit_width]
-        return pc.unique(needles.view(bits)).view(needles.type)
-    return pc.unique(needles)
 
 
 def _bounds(integer: pa.DataType) -> tuple[int, int]:

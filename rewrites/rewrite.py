@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
-import pyarrow as pa
 from datafusion import DataFrame
 
-from .analysis import Analysis, Notes, analyse
+from .analysis import Notes, analyse
 from .bound_leaf import with_bound_leaves
 from .environment import Environment
 from .index_leaf import with_index_leaves
@@ -18,8 +16,7 @@ from .rewritten import Rewritten
 def rewrite(dataframe: DataFrame, environment: Environment) -> Rewritten:
     """Finds the filters that an index answers and puts index scans in their place.
 
-    The rewritten plan has the schema that the session's results of `dataframe` have, and
-    gives the same rows.
+    The rewritten plan has the schema of `dataframe` and gives the same rows.
     """
     plan = dataframe.logical_plan()
     notes: Notes = {}
@@ -27,25 +24,20 @@ def rewrite(dataframe: DataFrame, environment: Environment) -> Rewritten:
     if not flat.served:
         return Rewritten(notes=tuple(notes))
 
-    @cache
-    def own() -> Analysis:
-        return analyse(plan, environment.own_context(), environment, notes)
-
-    def keeps_schema(schema: pa.Schema) -> bool:
-        # The optimizer may relax nullability, and the session's own results show that.
-        return schema == dataframe.schema() or schema == own().schema
-
+    # Optimized, a plan may have other fields that admit NULL: the count of a scalar subquery,
+    # once it is out of its expression. Only the plan itself then gives its own schema.
+    schema = dataframe.schema()
     rewritten = None
-    if keeps_schema(flat.schema):
+    if flat.schema == schema:
         rewritten = with_index_leaves(flat, environment)
     else:
-        # Out of its expression, the count of a scalar subquery is nullable.
         nested = analyse(plan, environment.nested_context(), environment, notes)
-        if nested.served and keeps_schema(nested.schema):
+        if nested.served and nested.schema == schema:
             rewritten = with_index_leaves(nested, environment)
     if rewritten is None:
-        rewritten = with_bound_leaves(own(), plan, environment, notes)
-    if rewritten is None and keeps_schema(flat.schema):
+        own = analyse(plan, environment.own_context(), environment, notes)
+        rewritten = with_bound_leaves(own, plan, environment, notes)
+    if rewritten is None and flat.schema == schema:
         rewritten = with_bound_leaves(flat, flat.optimized, environment, notes)
     if rewritten is None:
         rewritten = Rewritten()

@@ -115,7 +115,14 @@ class Comparison:
     rounded: bool = False
 
     def difference(self, actual: pa.Table, expected: pa.Table) -> str | None:
-        """What differs, in words, or None. Names, types and nullability count."""
+        """What differs, in words, or None. Names, types and nullability count.
+
+        Of two answers without rows only names and types do: DataFusion gives them the schema
+        that the plan declares or, where an empty batch came, that of the batch.
+        """
+        if not actual.num_rows and not expected.num_rows:
+            expected = expected.cast(_nullable(expected.schema))
+            actual = actual.cast(_nullable(actual.schema))
         if not actual.schema.equals(expected.schema):
             return f"schema\n{actual.schema}\nexpected\n{expected.schema}"
         got, wanted = self._rows(actual), self._rows(expected)
@@ -172,6 +179,35 @@ class Comparison:
         return struct.pack("<d", value)
 
 
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A statement that DataFusion refuses, when it plans or when it runs."""
+
+    why: str
+
+
+def assert_same_answer(statement: str, session: SessionContext, memory: SessionContext) -> None:
+    """A statement, unordered, gives in `session` what it gives in `memory`, failures included."""
+    expected, actual = _answer(statement, memory), _answer(statement, session)
+    if isinstance(expected, Failed):
+        assert isinstance(actual, Failed), f"{statement}\nfails in DataFusion: {expected.why}"
+        return
+    assert not isinstance(actual, Failed), f"{statement}\n{actual.why}"
+    difference = Comparison().difference(actual, expected)
+    assert difference is None, f"{statement}\n{difference}"
+
+
+def _answer(statement: str, context: SessionContext) -> pa.Table | Failed:
+    try:
+        return context.sql(statement).to_arrow_table()
+    except Exception as error:  # DataFusion raises nothing more special
+        return Failed(str(error))
+
+
 def rows_of(columns: Mapping[str, Sequence[object]], schema: pa.Schema) -> pa.Table:
     """A table of `schema` from Python values by column."""
     return pa.Table.from_pydict({name: list(columns[name]) for name in schema.names}, schema=schema)
+
+
+def _nullable(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_nullable(True) for field in schema])

@@ -8,7 +8,6 @@ fails in plain DataFusion, it fails here too.
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 
@@ -19,7 +18,14 @@ from datafusion import functions as f
 
 from datafusion_lance.engine import LanceSessionContext
 
-from .oracle_rows import Comparison, TwiceStored, index_scans, memory_context, store_twice
+from .oracle_rows import (
+    Comparison,
+    TwiceStored,
+    assert_same_answer,
+    index_scans,
+    memory_context,
+    store_twice,
+)
 
 NAN = float("nan")
 
@@ -369,38 +375,12 @@ UNDER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A statement that DataFusion refuses, when it plans or when it runs."""
-
-    why: str
-
-
-def answer_or_failure(statement: str, context: SessionContext) -> pa.Table | Failed:
-    """The answer to a statement; DataFusion's errors are plain exceptions."""
-    try:
-        return context.sql(statement).to_arrow_table()
-    except Exception as error:
-        return Failed(str(error))
-
-
-def assert_same(statement: str, indexed: LanceSessionContext, memory: SessionContext) -> None:
-    expected = answer_or_failure(statement, memory)
-    actual = answer_or_failure(statement, indexed)
-    if isinstance(expected, Failed):
-        assert isinstance(actual, Failed), f"{statement}\nfails in DataFusion: {expected.why}"
-        return
-    assert not isinstance(actual, Failed), f"{statement}\n{actual.why}"
-    difference = Comparison().difference(actual, expected)
-    assert difference is None, f"{statement}\n{difference}"
-
-
 @pytest.mark.parametrize("predicate", SPELLINGS)
 def test_spelling_under_every_test(
     predicate: str, indexed: LanceSessionContext, memory: SessionContext
 ) -> None:
     for under in UNDER:
-        assert_same(f"SELECT key FROM t WHERE {under.format(predicate)}", indexed, memory)
+        assert_same_answer(f"SELECT key FROM t WHERE {under.format(predicate)}", indexed, memory)
 
 
 @pytest.mark.parametrize("predicate", [*NEEDLES, *EXPRESSIONS])
@@ -408,14 +388,14 @@ def test_predicate_in_each_of_its_three_values(
     predicate: str, indexed: LanceSessionContext, memory: SessionContext
 ) -> None:
     for under in ("{}", "NOT ({})", "({}) IS NULL", "({}) OR array_has(flag, true)"):
-        assert_same(f"SELECT key FROM t WHERE {under.format(predicate)}", indexed, memory)
+        assert_same_answer(f"SELECT key FROM t WHERE {under.format(predicate)}", indexed, memory)
 
 
 @pytest.mark.parametrize("predicate", [*SPELLINGS, *NEEDLES, *EXPRESSIONS])
 def test_predicate_as_a_value(
     predicate: str, indexed: LanceSessionContext, memory: SessionContext
 ) -> None:
-    assert_same(
+    assert_same_answer(
         f"SELECT key, {predicate} AS p FROM t WHERE array_has(int8, 0) OR array_has(flag, false)",
         indexed,
         memory,
@@ -474,7 +454,7 @@ def test_parameter_of_a_prepared_statement(
     for context in (indexed, memory):
         context.sql(f"PREPARE p({kind}) AS SELECT key FROM t WHERE {predicate}").collect()
     try:
-        assert_same(f"EXECUTE p({value})", indexed, memory)
+        assert_same_answer(f"EXECUTE p({value})", indexed, memory)
     finally:
         for context in (indexed, memory):
             context.sql("DEALLOCATE p").collect()

@@ -11,19 +11,26 @@ from __future__ import annotations
 import datetime as dt
 import random
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 
 import lance
 import pyarrow as pa
 import pyarrow.compute as pc
-from hypothesis import event, given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datafusion_lance.engine import LanceSessionContext
 
-from .oracle_rows import Comparison, TwiceStored, index_scans, memory_context, rows_of
+from .oracle_rows import (
+    TwiceStored,
+    assert_same_answer,
+    index_scans,
+    memory_context,
+    rows_of,
+)
 
 NAN = float("nan")
 
@@ -74,15 +81,20 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A table's life: first rows, which list columns are indexed, then changes."""
+    """A table's life: first rows, which list columns are indexed, then changes.
+
+    It is asked after `asked_after` of its changes, at that version.
+    """
 
     first: pa.Table
     rows_per_fragment: int
     stable_row_ids: bool
     indexed: tuple[str, ...]
     changes: tuple[Change, ...]
+    asked_after: int
 
-    def store(self, folder: Path) -> TwiceStored:
+    def store(self, folder: Path) -> tuple[TwiceStored, int]:
+        """Lives through all changes; gives the rows in memory and the version to ask at."""
         path = folder / "t.lance"
         dataset = lance.write_dataset(
             self.first,
@@ -92,11 +104,12 @@ class Scenario:
         )
         for column in self.indexed:
             dataset.create_scalar_index(column, "LABEL_LIST")
-        held = self.first
+        states = [(self.first, dataset.version)]
         for change in self.changes:
             change.stored(str(path))
-            held = change.held(held)
-        return TwiceStored("t", path, held)
+            states.append((change.held(states[-1][0]), lance.dataset(path).version))
+        rows, version = states[self.asked_after]
+        return TwiceStored("t", path, rows), version
 
 
 def draw_list(draw: random.Random, labels: tuple[object, ...], longest: int) -> list[object] | None:
@@ -125,30 +138,85 @@ def rows(
     return rows_of(columns, schema)
 
 
+def with_values(held: pa.Table, column: str, values: Mapping[int, object]) -> pa.Table:
+    """`held` with other values in `column`, by key."""
+    pairs = zip(held["key"].to_pylist(), held[column].to_pylist(), strict=True)
+    field = held.schema.field(column)
+    changed = pa.array([values.get(key, value) for key, value in pairs], field.type)
+    return held.set_column(held.schema.get_field_index(column), field, changed)
+
+
+def among(keys: Collection[int]) -> str:
+    return f"key IN ({', '.join(map(str, sorted(keys)))})"
+
+
 def deleting(keys: frozenset[int]) -> Change:
+    def stored(path: str) -> None:
+        lance.dataset(path).delete(among(keys))
+
     gone = pa.array(sorted(keys), pa.int64())
-    where = f"key IN ({', '.join(map(str, sorted(keys)))})"
     return Change(
-        f"delete {where}",
-        lambda path: lance.dataset(path).delete(where) and None,
+        f"delete {among(keys)}",
+        stored,
         lambda held: held.filter(pc.invert(pc.is_in(held["key"], value_set=gone))),
     )
 
 
-def updating(keys: frozenset[int]) -> Change:
-    """Sets `n` to 7, which moves the rows to a new fragment."""
-    moved = pa.array(sorted(keys), pa.int64())
-    where = f"key IN ({', '.join(map(str, sorted(keys)))})"
+def updating(keys: frozenset[int], column: str, sql: str, value: object) -> Change:
+    """Sets a column, which moves the rows to a new fragment."""
 
-    def held(before: pa.Table) -> pa.Table:
-        n = pc.if_else(pc.is_in(before["key"], value_set=moved), 7, before["n"])
-        return before.set_column(1, before.schema.field("n"), pc.cast(n, pa.int32()))
+    def stored(path: str) -> None:
+        lance.dataset(path).update({column: sql}, where=among(keys))
 
     return Change(
-        f"update {where}",
-        lambda path: lance.dataset(path).update({"n": "7"}, where=where) and None,
-        held,
+        f"update {column} = {sql} where {among(keys)}",
+        stored,
+        lambda held: with_values(held, column, dict.fromkeys(keys, value)),
     )
+
+
+def merging(lists: dict[int, list[object] | None], kind: pa.DataType) -> Change:
+    """Merges other lists into column `a`: whole fragments may get a new file for it alone."""
+    schema = pa.schema([pa.field("key", pa.int64(), nullable=False), pa.field("a", kind)])
+    merged = rows_of({"key": list(lists), "a": list(lists.values())}, schema)
+
+    def stored(path: str) -> None:
+        lance.dataset(path).merge_insert("key").when_matched_update_all().execute(merged)
+
+    return Change(f"merge {lists} into a", stored, lambda held: with_values(held, "a", lists))
+
+
+def rewriting(lists: dict[int, list[object] | None], kind: pa.DataType) -> Change:
+    """Writes column `a` of whole fragments again, in place; their rows do not move."""
+    schema = pa.schema([pa.field("key", pa.int64(), nullable=False), pa.field("a", kind)])
+    changes = rows_of({"key": list(lists), "a": list(lists.values())}, schema)
+
+    def stored(path: str) -> None:
+        dataset = lance.dataset(path)
+        pairs = [
+            fragment.update_columns(changes, left_on="key", right_on="key")
+            for fragment in dataset.get_fragments()
+            if fragment.count_rows(among(lists))
+        ]
+        if pairs:
+            updated = [metadata for metadata, _ in pairs]
+            operation = lance.LanceOperation.Update(
+                updated_fragments=updated, fields_modified=pairs[0][1]
+            )
+            lance.LanceDataset.commit(path, operation, read_version=dataset.version)
+
+    return Change(f"rewrite a with {lists}", stored, lambda held: with_values(held, "a", lists))
+
+
+def in_turn(*changes: Change) -> Change:
+    def stored(path: str) -> None:
+        for change in changes:
+            change.stored(path)
+
+    def held(before: pa.Table) -> pa.Table:
+        return reduce(lambda rows, change: change.held(rows), changes, before)
+
+    return Change(", then ".join(change.words for change in changes), stored, held)
 
 
 def appending(more: pa.Table, rows_per_fragment: int) -> Change:
@@ -158,16 +226,34 @@ def appending(more: pa.Table, rows_per_fragment: int) -> Change:
     return Change(f"append {more.num_rows}", stored, lambda held: pa.concat_tables([held, more]))
 
 
-COMPACTING = Change(
-    "compact",
-    lambda path: lance.dataset(path).optimize.compact_files(target_rows_per_fragment=30) and None,
-    lambda held: held,
+def compacting(deferred: bool) -> Change:
+    """Rewrites small fragments; `deferred` leaves the indexes with the old addresses."""
+
+    def stored(path: str) -> None:
+        lance.dataset(path).optimize.compact_files(
+            target_rows_per_fragment=30, defer_index_remap=deferred
+        )
+
+    return Change("compact" + ", deferred" * deferred, stored, lambda held: held)
+
+
+def optimizing(merged: int) -> Change:
+    """Indexes what is not: with `merged` 0, in a segment of its own."""
+
+    def stored(path: str) -> None:
+        lance.dataset(path).optimize.optimize_indices(num_indices_to_merge=merged)
+
+    return Change(f"optimize indices, merging {merged}", stored, lambda held: held)
+
+
+CHANGES = st.sampled_from(
+    (
+        *("append", "append", "append in a segment", "append in a segment", "delete", "delete"),
+        *("update", "update a", "merge a", "rewrite a", "compact", "compact deferred"),
+        *("optimize", "new segment"),
+    )
 )
-OPTIMIZING = Change(
-    "optimize indices",
-    lambda path: lance.dataset(path).optimize.optimize_indices(),
-    lambda held: held,
-)
+KEYS = st.lists(st.integers(0, 45), min_size=1, max_size=8).map(frozenset)
 
 
 @st.composite
@@ -187,20 +273,41 @@ def scenarios(draw: st.DrawFn) -> tuple[Scenario, tuple[Element, Element]]:
     values = random.Random(draw(st.integers(0, 2**32)))
     start, rows_per_fragment = draw(st.integers(1, 40)), draw(st.integers(3, 20))
     first = rows(values, schema, (a, b), range(start))
+    stable_row_ids = draw(st.booleans())
     changes = []
-    for kind in draw(st.lists(st.sampled_from("aaddducz"), max_size=4)):
-        if kind == "a":
-            end = start + draw(st.integers(1, 10))
-            more = rows(values, schema, (a, b), range(start, end))
-            start = end
-            changes.append(appending(more, rows_per_fragment))
-        elif kind in "du":
-            keys = draw(st.frozensets(st.integers(0, start - 1), min_size=1, max_size=8))
-            changes.append(deleting(keys) if kind == "d" else updating(keys))
-        else:
-            changes.append(COMPACTING if kind == "c" else OPTIMIZING)
-    indexed = draw(st.sampled_from((("a", "b"), ("a", "b"), ("a",), ("b",), ())))
-    return Scenario(first, rows_per_fragment, draw(st.booleans()), indexed, tuple(changes)), (a, b)
+    for kind in draw(st.lists(CHANGES, max_size=4)):
+        match kind:
+            case "append" | "append in a segment":
+                end = start + draw(st.integers(1, 10))
+                more = rows(values, schema, (a, b), range(start, end))
+                change = appending(more, rows_per_fragment)
+                if kind == "append in a segment":
+                    change = in_turn(change, optimizing(0))
+                changes.append(change)
+                start = end
+            case "delete":
+                changes.append(deleting(draw(KEYS)))
+            case "update":
+                changes.append(updating(draw(KEYS), "n", "7", 7))
+            case "update a":
+                changes.append(updating(draw(KEYS), "a", "NULL", None))
+            case "merge a" | "rewrite a":
+                lists = {key: draw_list(values, a.labels, 4) for key in sorted(draw(KEYS))}
+                change = merging if kind == "merge a" else rewriting
+                changes.append(change(lists, schema.field("a").type))
+            case "compact" | "compact deferred":
+                # Lance refuses to defer on stable row ids. After an in-place rewrite compaction
+                # makes a wrong index: see tests/test_label_list_semantics.py.
+                if not any(change.words.startswith("rewrite") for change in changes):
+                    changes.append(compacting(kind == "compact deferred" and not stable_row_ids))
+            case _:
+                changes.append(optimizing(0 if kind == "new segment" else 1))
+    asked_after = draw(st.sampled_from((len(changes), len(changes), 0, len(changes) // 2)))
+    indexed = draw(st.sampled_from((("a", "b"),) * 5 + (("a",), ("b",), ())))
+    scenario = Scenario(
+        first, rows_per_fragment, stable_row_ids, indexed, tuple(changes), asked_after
+    )
+    return scenario, (a, b)
 
 
 PLAIN = (
@@ -222,7 +329,8 @@ PLAIN = (
     "cardinality(a) = 2",
     "true",
     "false",
-    "CAST(NULL AS BOOLEAN)",
+    # A NULL literal is missing here: as a conjunct of its own it fails in DataFusion's Python
+    # package over every pyarrow dataset, before a table is asked.
 )
 PLAIN_PREDICATE = st.sampled_from(PLAIN)
 
@@ -241,7 +349,7 @@ ARRAY_PREDICATES = (
     "array_has_all({column}, [])",
 )
 ARRAY_PREDICATE = st.sampled_from((*ARRAY_PREDICATES, *ARRAY_PREDICATES[:6], *ARRAY_PREDICATES[:2]))
-COLUMN = st.sampled_from(("a", "a", "b", None))
+COLUMN = st.sampled_from(("a", "a", "a", "b", "b", None))
 KIND = st.sampled_from(("leaf", "AND", "AND", "OR", "OR", "NOT", "test"))
 NUMBERS = st.lists(st.integers(0, 11), min_size=1, max_size=3)
 
@@ -298,6 +406,20 @@ SHAPES = (
     "FULL JOIN (SELECT * FROM t WHERE {q}) r ON (l.s IS NOT DISTINCT FROM r.s) AND l.n = r.n",
     "SELECT key FROM t WHERE {p} AND n NOT IN (SELECT n FROM t WHERE {q})",
     "SELECT key FROM t WHERE {p} AND (x > 0 OR n IN (SELECT n FROM t WHERE {q}))",
+    "SELECT key FROM (SELECT * FROM t WHERE {p}) l WHERE NOT EXISTS "
+    "(SELECT 1 FROM (SELECT * FROM t WHERE {q}) r WHERE r.n = l.n)",
+    "SELECT key, (SELECT count(*) FROM (SELECT * FROM t WHERE {q}) r WHERE r.n = l.n) AS c "
+    "FROM (SELECT * FROM t WHERE {p}) l",
+    "SELECT l.key, r.key AS other FROM (SELECT * FROM t WHERE {p}) l "
+    "LEFT JOIN (SELECT * FROM t WHERE {q}) r ON l.n = r.n AND l.key < r.key",
+    "WITH c AS (SELECT * FROM t WHERE {p}) SELECT l.key, r.key AS other "
+    "FROM c l JOIN c r ON l.s = r.s AND l.key < r.key",
+    "SELECT key, unnest(b) AS label FROM t WHERE {p}",
+    "SELECT s, n, count(*) AS rows FROM t WHERE {p} GROUP BY ROLLUP (s, n)",
+    "SELECT key, row_number() OVER (PARTITION BY n ORDER BY key) AS r FROM t WHERE {p}",
+    "SELECT DISTINCT ON (n) n, key FROM t WHERE {p} ORDER BY n, key",
+    "SELECT key FROM t WHERE {p} ORDER BY key DESC LIMIT 5 OFFSET 1",
+    "SELECT count(*) FILTER (WHERE {p}) AS yes, count(*) AS rows FROM t WHERE {q}",
 )
 SHAPE = st.sampled_from(SHAPES)
 
@@ -308,7 +430,7 @@ def questions(
 ) -> tuple[Scenario, tuple[str, ...]]:
     scenario, elements = draw(scenarios())
     statements = []
-    for _ in range(4):
+    for _ in range(3):
         shape, p = draw(SHAPE), draw_predicate(draw, elements)
         q = draw_predicate(draw, elements) if "{q}" in shape else ""
         statements.append(shape.format(p=p, q=q))
@@ -319,10 +441,26 @@ def questions(
 def test_index_never_changes_an_answer(asked: tuple[Scenario, tuple[str, ...]]) -> None:
     scenario, statements = asked
     with tempfile.TemporaryDirectory() as folder:
-        table = scenario.store(Path(folder))
+        table, version = scenario.store(Path(folder))
         memory, session = memory_context([table]), LanceSessionContext()
-        session.register_lance("t", str(table.path))
+        session.register_lance("t", str(table.path), version=version)
         for statement in statements:
-            frame = session.sql(statement)
-            Comparison().assert_equal(frame, memory.sql(statement), statement)
-            event("served by an index" if index_scans(frame) else "not served")
+            assert_same_answer(statement, session, memory)
+
+
+@settings(max_examples=40)
+@given(scenarios(), st.data())
+def test_fresh_index_serves_every_element_type(
+    drawn: tuple[Scenario, tuple[Element, Element]], data: st.DataObject
+) -> None:
+    """What the property above compares is an index's answer, not a scan's."""
+    scenario, (element, _) = drawn
+    fresh = replace(scenario, indexed=("a",), changes=(), asked_after=0)
+    statement = (
+        f"SELECT key FROM t WHERE array_has(a, {data.draw(st.sampled_from(element.needles))})"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        table, _ = fresh.store(Path(folder))
+        session = LanceSessionContext()
+        session.register_lance("t", str(table.path))
+        assert index_scans(session.sql(statement))

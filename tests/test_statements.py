@@ -252,6 +252,22 @@ STATEMENTS: tuple[Statement, ...] = (
         "SELECT upper(place) AS p, shot FROM images WHERE array_has(tags, 'tree') "
         "AND place LIKE '%o' AND abs(score - 0.5) < 0.4",
     ),
+    Statement(
+        "alias with a dot",
+        'SELECT "a.b".place, sum("a.b".shot) AS s FROM images AS "a.b" '
+        """WHERE array_has("a.b".tags, 'sea') GROUP BY "a.b".place""",
+    ),
+    Statement(
+        "mixed case and quoted names",
+        'SELECT "Shot" AS "My Shot" FROM (SELECT shot AS "Shot", tags AS "The Tags" FROM images) '
+        """AS "T" WHERE array_has("T"."The Tags", 'sea') ORDER BY "Shot" """,
+        ordered=True,
+    ),
+    Statement(
+        "two columns of one name",
+        "SELECT i.id, c.id FROM images i JOIN cameras c ON i.camera_id = c.id "
+        "WHERE array_has(i.tags, 'sea')",
+    ),
     # Order and limit.
     Statement(
         "top k",
@@ -433,6 +449,16 @@ STATEMENTS: tuple[Statement, ...] = (
         "not exists",
         "SELECT i.shot FROM images i WHERE array_has(i.tags, 'tree') AND NOT EXISTS "
         "(SELECT 1 FROM reviews r WHERE r.image_id = i.id AND array_has(r.words, 'dark'))",
+    ),
+    Statement(
+        "exists without correlation",
+        "SELECT shot FROM images WHERE array_has(tags, 'tree') AND EXISTS "
+        "(SELECT 1 FROM reviews WHERE array_has(words, 'dark') AND stars > 4)",
+    ),
+    Statement(
+        "not exists without correlation",
+        "SELECT shot FROM images WHERE array_has(tags, 'tree') AND NOT EXISTS "
+        "(SELECT 1 FROM reviews WHERE array_has_all(words, ['dark', 'no such word']))",
     ),
     Statement(
         "exists under or",

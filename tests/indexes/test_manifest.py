@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import uuid
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import lance
 import pyarrow as pa
 import pytest
+from lance.bitmap import Bitmap
 from lance.dataset import Index, IndexFile, LanceOperation
 
 from datafusion_lance.indexes.errors import CorruptIndexError, LanceIndexError
@@ -67,7 +69,7 @@ def test_a_type_that_pylance_does_not_know(
         name="structs_idx",
         fields=[1],
         dataset_version=2,
-        fragment_ids={1},
+        fragment_ids=Bitmap([1]),
         index_version=0,
         files=[IndexFile("page_data.lance", 7)],
         index_details=("/lance.index.pb.ListElementIndexDetails", b"details"),
@@ -204,8 +206,9 @@ def _manifest_file(place: Path) -> Path:
         (lambda data: data[:4] + b"\xff" * 30 + data[34:], "the IndexSection message"),
     ],
 )
-def test_a_damaged_manifest_is_told_by_its_name(tmp_path: Path, damage: object, check: str) -> None:
-    assert callable(damage)
+def test_a_damaged_manifest_is_told_by_its_name(
+    tmp_path: Path, damage: Callable[[bytes], bytes], check: str
+) -> None:
     place = _table(tmp_path)
     dataset = lance.dataset(place)
     file = _manifest_file(place)

@@ -13,6 +13,8 @@ from lance.fragment import RowIdSequence
 from datafusion_lance.indexes.row_ids import RowIdMap, Runs, decode_sequence
 from datafusion_lance.indexes.row_set import RowSet
 
+from .effort import one_in
+
 _ids = st.one_of(
     st.sets(st.integers(0, 300), max_size=200).map(sorted),
     st.sets(st.integers(2**32 - 20, 2**32 + 20), max_size=30).map(sorted),
@@ -42,6 +44,7 @@ def test_anything_else_is_refused(data: bytes, check: str) -> None:
         Runs.of_fragment(data, 0, 3)
 
 
+@one_in(3)
 @given(
     st.lists(st.integers(0, 60).map(lambda i: i * 2**30), min_size=1, max_size=40, unique=True),
     st.integers(1, 4),
@@ -69,6 +72,7 @@ def test_ids_are_found_where_their_rows_are(
     assert made.addresses_of(rows).addresses().tolist() == found
 
 
+@one_in(3)
 @given(st.sets(st.integers(0, 12_000)), st.sampled_from([1, 3, 2000]))
 def test_many_ids_and_few_are_found_alike(asked: set[int], step: int) -> None:
     """Long runs are cut out of the bitmaps, short ones looked up one by one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -259,10 +260,11 @@ def test_compaction_whose_remapping_is_put_off(tmp_path: Path) -> None:
     assert len(_covered(dataset)) > 0
 
 
-def _update_columns(dataset: lance.LanceDataset) -> None:
-    """Writes the list column of fragment 1 anew, in place."""
+def _update_columns(dataset: lance.LanceDataset, place: int = 1) -> None:
+    """Writes the list column of one fragment anew, in place."""
     changes = pa.table({"id": [10, 11], "tags": [["t1"], ["t2"]]})
-    fragment, fields = dataset.get_fragment(1).update_columns(changes, left_on="id", right_on="id")
+    old = dataset.get_fragments()[place]
+    fragment, fields = old.update_columns(changes, left_on="id", right_on="id")
     operation = LanceOperation.Update(updated_fragments=[fragment], fields_modified=fields)
     lance.LanceDataset.commit(dataset.uri, operation, read_version=dataset.version)
 
@@ -273,6 +275,17 @@ def test_a_column_rewritten_in_place(tmp_path: Path, stable_row_ids: bool) -> No
     dataset = _indexed(tmp_path, stable_row_ids=stable_row_ids)
     _update_columns(dataset)
     assert _covered(dataset) == {0, 2, 3}
+
+
+@stable
+def test_a_column_rewritten_in_place_after_a_compaction(
+    tmp_path: Path, stable_row_ids: bool
+) -> None:
+    """The fragment is in no version that the index was built over."""
+    dataset = _indexed(tmp_path, stable_row_ids=stable_row_ids)
+    dataset.optimize.compact_files()
+    _update_columns(lance.dataset(dataset.uri), place=0)
+    assert _covered(dataset) == set()
 
 
 @stable
@@ -364,3 +377,20 @@ def test_an_older_version_is_answered_as_it_was(tmp_path: Path, stable_row_ids: 
     assert three_values(snapshot, query) == expected(
         old, frozenset({0, 1, 2, 3}), lambda elements: "t1" in elements
     )
+
+
+@stable
+def test_a_table_written_again_at_the_same_place(tmp_path: Path, stable_row_ids: bool) -> None:
+    """It has the same version numbers, and shares the session's cache with the one before."""
+    cache = snapshot_of(_table(tmp_path / "other")).cache
+    for order in (1, -1):
+        shutil.rmtree(tmp_path / "table.lance", ignore_errors=True)
+        dataset = _table(tmp_path, stable_row_ids=stable_row_ids)
+        dataset.update({"id": "id + 100"}, where=f"id * {order} % 7 > 2 * {order}")
+        dataset = lance.dataset(dataset.uri)
+        dataset.create_scalar_index("tags", "LABEL_LIST")
+        snapshot = Snapshot(dataset, cache)
+        query = has_any(snapshot, ["t1"])
+        assert three_values(snapshot, query) == expected(
+            dataset, covered(snapshot, query), lambda elements: "t1" in elements
+        )

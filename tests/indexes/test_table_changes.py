@@ -117,7 +117,7 @@ def _check(dataset: lance.LanceDataset) -> int:
     snapshot = snapshot_of(dataset)
     for labels, match_null in ((["a"], False), (["b", "c"], False), (["c"], True)):
         query = has_any(snapshot, labels, match_null=match_null)
-        needles = {*labels, None} if match_null else set(labels)
+        needles: set[str | None] = {*labels, None} if match_null else {*labels}
         fragments = covered(snapshot, query)
         assert three_values(snapshot, query) == expected(dataset, fragments, _overlapping(needles))
     return len(fragments)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import lance
 import pyarrow as pa
+from lance.bitmap import Bitmap
 from lance.dataset import Index, IndexFile, LanceOperation
 from lance.file import LanceFileWriter
 from pyroaring import BitMap
@@ -83,7 +84,7 @@ def commit_index(
                 name=name,
                 fields=[tags] if segment.fields is None else segment.fields,
                 dataset_version=segment.dataset_version or dataset.version,
-                fragment_ids=segment.fragments,
+                fragment_ids=Bitmap(segment.fragments),
                 index_version=segment.index_version,
                 files=[IndexFile(FILE, size)],
                 index_details=segment.details,
