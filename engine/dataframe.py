@@ -53,7 +53,8 @@ def _wrap(name: str, method: Method) -> Method:
     def running(self: LanceDataFrame, *args: Any, **kwargs: Any) -> Any:
         execution = self._execution()
         with execution.activate():
-            return self.session.adopt(method(execution.dataframe, *args, **kwargs))
+            result = method(execution.dataframe, *args, **kwargs)
+        return execution.adopt(self.session.adopt(result))
 
     return running
 
@@ -130,21 +131,20 @@ class LanceDataFrame(DataFrame):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The result as an Arrow C stream, in the order of its partitions, read as it is asked.
 
-        DataFusion plans such a stream on another thread, where tables that are bound to this
-        one could not be found; for those it is made of this thread's streams.
+        DataFusion's own reads one partition after the other, for which a partitioned join
+        waits for ever, and plans on another thread, where tables that are bound to this one
+        could not be found. Where a Lance table is read it is made of one stream instead.
         """
-        execution = self._execution()
-        if not execution.thread_bound:
-            return execution.dataframe.__arrow_c_stream__(requested_schema)
-        with execution.activate():
-            streams = execution.dataframe.execute_stream_partitioned()
+        if not self.session.reads_lance(self):
+            return DataFrame(self.df).__arrow_c_stream__(requested_schema)
+        schema = self.schema()
+        stream = self.execute_stream()
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for stream in streams:
-                for batch in stream:
-                    yield batch.to_pyarrow()
+            for batch in stream:
+                yield _declared(batch.to_pyarrow(), schema)
 
-        reader = pa.RecordBatchReader.from_batches(self.schema(), batches())
+        reader = pa.RecordBatchReader.from_batches(schema, batches())
         return reader.__arrow_c_stream__(requested_schema)
 
     def _execution(self) -> Execution:
@@ -161,3 +161,10 @@ class _InlinedTemporaryView(Table):
 
 
 _ALL_ROWS = 2**62
+
+
+def _declared(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch under the plan's schema, of which the physical plan may relax nullability."""
+    if batch.schema.equals(schema):
+        return batch
+    return pa.RecordBatch.from_arrays(batch.columns, schema=schema)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from datafusion import DataFrame
+from datafusion import DataFrame, RecordBatchStream
+
+from .index_errors import IndexedStream, own_errors
+from .index_scan import IndexScan
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +28,29 @@ class Execution:
     notes: tuple[str, ...] = ()
     binding: Callable[[], AbstractContextManager[None]] = nullcontext
 
-    def activate(self) -> AbstractContextManager[None]:
-        """Physical plans of `dataframe` have to be made inside, on the same thread."""
-        return self.binding()
+    @contextmanager
+    def activate(self) -> Iterator[None]:
+        """Physical plans of `dataframe` have to be made inside, on the same thread.
+
+        Errors of index searches are raised as they are.
+        """
+        with own_errors(self.searches), self.binding():
+            yield
 
     @property
-    def thread_bound(self) -> bool:
-        """Whether planning on another thread would miss what `activate` does."""
-        return bool(self.bound)
+    def searches(self) -> tuple[IndexScan, ...]:
+        """The index scans that run, under whatever name."""
+        return (*self.index_scans.values(), *(scan.index_scan for scan in self.bound.values()))
+
+    def adopt(self, result: Any) -> Any:
+        """Streams whose iteration raises errors as `activate` does; other results as they are."""
+        if not self.uses_index:
+            return result
+        if isinstance(result, RecordBatchStream):
+            return IndexedStream(result, self.searches)
+        if isinstance(result, list) and result and isinstance(result[0], RecordBatchStream):
+            return [IndexedStream(stream, self.searches) for stream in result]
+        return result
 
     @property
     def uses_index(self) -> bool:

@@ -32,6 +32,9 @@ class ProbeScan(pyarrow.dataset.Dataset):
     def __init__(self, schema: pa.Schema, number: int) -> None:
         self._schema = schema
         self.number = number
+        # It stands for an index scan, bound or not, that never runs and so never fails.
+        self.error = None
+        self.index_scan = self
 
     @property
     def schema(self) -> pa.Schema:

@@ -75,6 +75,11 @@ class IndexScan(pyarrow.dataset.Dataset):
             IndexPartition(self, number, _ids(group), handed) for number, group in enumerate(groups)
         ]
 
+    @property
+    def error(self) -> Exception | None:
+        """What the search raised; None where it found its rows or has not run."""
+        return self._error
+
     def found(self) -> RowSet:
         """The rows, searched for once; every later call gets the same rows or error."""
         with self._lock:

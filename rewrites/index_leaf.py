@@ -43,7 +43,7 @@ def _rebuilt(analysis: Analysis, environment: Environment) -> Rewritten | None:
     if not same_plan(analysis.optimized, compared):
         return None
     result = rebuild(analysis.optimized, leaves, analysis.context)
-    if result.schema() != compared.schema():
+    if not result.schema() == compared.schema() == analysis.schema:
         return None
     return Rewritten(result.logical_plan(), index_scans)
 

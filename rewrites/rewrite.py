@@ -37,8 +37,6 @@ def rewrite(dataframe: DataFrame, environment: Environment) -> Rewritten:
     if rewritten is None:
         own = analyse(plan, environment.own_context(), environment, notes)
         rewritten = with_bound_leaves(own, plan, environment, notes)
-    if rewritten is None and flat.schema == schema:
-        rewritten = with_bound_leaves(flat, flat.optimized, environment, notes)
     if rewritten is None:
         rewritten = Rewritten()
     return replace(rewritten, notes=tuple(notes))

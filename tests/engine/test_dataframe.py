@@ -200,7 +200,7 @@ def test_a_running_method_finds_bound_tables(
     expected, read = (c.sql(grouped).sort("key", "n") for c in (context, session))
 
     execution = session.execution(read)
-    assert execution.thread_bound
+    assert execution.bound
     assert RUNNING[method](read) == RUNNING[method](expected)
 
 
