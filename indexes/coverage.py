@@ -19,11 +19,14 @@ def covered_by_segment(
     index: LanceIndex,
     manifest: Manifest,
     built_over: Mapping[int, Manifest | None],
+    recorded: Mapping[IndexSegment, frozenset[int]],
 ) -> dict[IndexSegment, frozenset[int]]:
     """The fragments for which each segment holds what the table holds now.
 
     `built_over` maps a segment's `dataset_version` to the manifest of that version, or None
-    where that is gone. A fragment that a segment claims is left out where
+    where that is gone. `recorded` has the segments that themselves tell of every fragment
+    whether it still is what they were built from: of those, these fragments alone count.
+    A fragment that a segment claims is left out where
 
     - it is not in this version, or another segment claims it too;
     - an overlay that is newer than the segment lies over the indexed column;
@@ -35,17 +38,22 @@ def covered_by_segment(
 
     What pylance made of a changed fragment in a later compaction cannot be told any more.
     """
-    claims = Counter(f for segment in index.segments for f in segment.fragment_ids)
+    claimed = {s: s.fragment_ids & recorded.get(s, s.fragment_ids) for s in index.segments}
+    claims = Counter(f for fragments in claimed.values() for f in fragments)
     now = {fragment.id: fragment for fragment in manifest.fragments}
     fields = manifest.subtree(index.field_ids)
     return {
         segment: frozenset(
             fragment_id
-            for fragment_id in segment.fragment_ids & now.keys()
+            for fragment_id in claimed[segment] & now.keys()
             if claims[fragment_id] == 1
             and not _overlaid(now[fragment_id], fields, segment.dataset_version)
         )
-        - _changed(index, segment, now, fields, built_over.get(segment.dataset_version))
+        - (
+            _changed(index, segment, now, fields, built_over.get(segment.dataset_version))
+            if segment not in recorded
+            else frozenset()
+        )
         for segment in index.segments
     }
 

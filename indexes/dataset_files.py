@@ -1,20 +1,22 @@
-"""Reading the files of a Lance dataset, wherever its storage and its base paths are."""
+"""Reading and writing the files of a Lance dataset, wherever its storage and its base paths are."""
 
 from __future__ import annotations
 
 import posixpath
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import lance
-from lance.file import LanceFileReader, LanceFileSession
+import pyarrow as pa
+from lance.file import LanceFileReader, LanceFileSession, LanceFileWriter
 
 
 class DatasetFiles:
-    """The files under one base path, read through pylance's own object stores.
+    """The files under one base path, through pylance's own object stores.
 
-    Every method raises `OSError` where a file is not there or cannot be read.
+    Methods that read raise `OSError` where a file is not there or cannot be read.
     """
 
     def __init__(self, base: str, session: LanceFileSession) -> None:
@@ -51,6 +53,18 @@ class DatasetFiles:
     def read_range(self, relative: str, offset: int, length: int) -> bytes:
         """`length` bytes of a file from `offset` on."""
         return self._session.read_range(relative, offset, length)
+
+    def create(self, relative: str, schema: pa.Schema) -> LanceFileWriter:
+        """A writer of a new Lance file, which is there once the writer is closed."""
+        return self._session.open_writer(relative, schema=schema)
+
+    def delete(self, relative: str) -> None:
+        """Remove a file, and a local folder that it leaves empty; not there is fine, too."""
+        with suppress(OSError):
+            self._session.delete_file(relative)
+        if self._local is not None:
+            with suppress(OSError):
+                (self._local / relative).parent.rmdir()
 
     def open(self, relative: str, columns: list[str] | None = None) -> LanceFileReader:
         """A reader of one Lance file; raises what pylance raises where it is not one."""

@@ -65,6 +65,16 @@ class OpenFile:
         )
         return read.column(name).combine_chunks()
 
+    def read_range(self, start: int, count: int) -> pa.RecordBatch:
+        """The `count` rows from `start` on."""
+        if count == 0:
+            return pa.RecordBatch.from_pylist([], schema=self.schema)
+        read = self.checked(
+            f"rows {start} to {start + count - 1}",
+            lambda: self._reader.read_range(start, count, batch_size=count).to_table(),
+        )
+        return read.combine_chunks().to_batches()[0]
+
     def take_rows(self, positions: Sequence[int]) -> pa.Table:
         """The rows at `positions`, which ascend strictly."""
         rows = list(positions)

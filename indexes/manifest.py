@@ -86,6 +86,7 @@ class Field:
     id: int
     parent_id: int
     name: str
+    logical_type: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +223,7 @@ def _manifest(data: bytes, root: str, indexes: tuple[LanceIndex, ...]) -> Manife
         version=message.version,
         reader_feature_flags=message.reader_feature_flags,
         fragments=tuple(_fragment(fragment) for fragment in message.fragments),
-        fields=tuple(Field(f.id, f.parent_id, f.name) for f in message.fields),
+        fields=tuple(Field(f.id, f.parent_id, f.name, f.logical_type) for f in message.fields),
         base_paths=tuple((b.id, b.path, b.is_dataset_root) for b in message.base_paths),
         indexes=indexes,
     )

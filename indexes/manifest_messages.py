@@ -1,8 +1,7 @@
 """The protobuf messages of a Lance manifest, as far as this package reads them.
 
 Field numbers are those of Lance's `table.proto` and `rowids.proto`; fields that are not
-declared here are skipped by the parser. The descriptors live in a pool of their own, so
-that they never meet another package's copy of the same messages.
+declared here are skipped by the parser.
 """
 
 from __future__ import annotations
@@ -10,22 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from google.protobuf.message import DecodeError, Message
+from .message_set import MessageSet
 
-_Field = descriptor_pb2.FieldDescriptorProto
-
-_SCALARS: Final[Mapping[str, Any]] = {
-    "bool": _Field.TYPE_BOOL,
-    "bytes": _Field.TYPE_BYTES,
-    "int32": _Field.TYPE_INT32,
-    "int64": _Field.TYPE_INT64,
-    "string": _Field.TYPE_STRING,
-    "uint32": _Field.TYPE_UINT32,
-    "uint64": _Field.TYPE_UINT64,
-}
-
-# Message -> field -> (number, type); "?" marks a field with presence, "*" a repeated one.
+# As `MessageSet` takes them.
 _MESSAGES: Final[Mapping[str, Mapping[str, tuple[int, str]]]] = {
     "Manifest": {
         "fields": (1, "Field*"),
@@ -106,42 +92,7 @@ _MESSAGES: Final[Mapping[str, Mapping[str, tuple[int, str]]]] = {
     "ValueArray": {"values": (2, "bytes")},
 }
 
-_PACKAGE: Final = "datafusion_lance.manifest"
-
-
-def _file_descriptor() -> descriptor_pb2.FileDescriptorProto:
-    file = descriptor_pb2.FileDescriptorProto(
-        name="datafusion_lance/manifest.proto", package=_PACKAGE, syntax="proto3"
-    )
-    for message_name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=message_name)
-        for field_name, (number, kind) in fields.items():
-            field = message.field.add(name=field_name, number=number)
-            base = kind.rstrip("?*")
-            field.label = _Field.LABEL_REPEATED if kind.endswith("*") else _Field.LABEL_OPTIONAL
-            if base in _SCALARS:
-                field.type = _SCALARS[base]
-            else:
-                field.type = _Field.TYPE_MESSAGE
-                field.type_name = f".{_PACKAGE}.{base}"
-            if kind.endswith("?"):
-                # proto3 tells an absent scalar from a zero by a oneof of its own.
-                field.proto3_optional = True
-                field.oneof_index = len(message.oneof_decl)
-                message.oneof_decl.add(name=f"_{field_name}")
-    return file
-
-
-def _classes() -> Mapping[str, type[Message]]:
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(_file_descriptor())
-    return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
-        for name in _MESSAGES
-    }
-
-
-_CLASSES: Final = _classes()
+_SET: Final = MessageSet("datafusion_lance.manifest", _MESSAGES)
 
 
 def parse(message_name: str, data: bytes) -> Any:
@@ -149,7 +100,4 @@ def parse(message_name: str, data: bytes) -> Any:
 
     Typed as `Any`: its attributes are the fields of that message above.
     """
-    try:
-        return _CLASSES[message_name].FromString(data)
-    except DecodeError as error:
-        raise ValueError(f"no {message_name} message") from error
+    return _SET.parse(message_name, data)

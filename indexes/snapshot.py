@@ -16,6 +16,8 @@ from .coverage import covered_by_segment
 from .dataset_files import DatasetFiles
 from .errors import CorruptIndexError, UnusableIndexError
 from .label_list import reader as label_list
+from .list_element import details as list_element
+from .list_element.coverage import recorded_fragments
 from .live_rows import live_offsets
 from .manifest import (
     Field,
@@ -134,8 +136,16 @@ class Snapshot:
     def _covered_by_segment(self, index: LanceIndex) -> dict[IndexSegment, frozenset[int]]:
         if index.kind == label_list.KIND:
             label_list.check_metadata(index)
-        built_over = {s.dataset_version: self._built_over(index, s) for s in index.segments}
-        return covered_by_segment(index, self.manifest, built_over)
+        recorded: dict[IndexSegment, frozenset[int]] = {}
+        if index.kind == list_element.KIND:
+            list_element.resolve_keys(index, self.manifest)
+            recorded = recorded_fragments(index, self.manifest)
+        built_over = {
+            s.dataset_version: self._built_over(index, s)
+            for s in index.segments
+            if s not in recorded
+        }
+        return covered_by_segment(index, self.manifest, built_over, recorded)
 
     def _built_over(self, index: LanceIndex, segment: IndexSegment) -> Manifest | None:
         """The manifest of the version that a segment was built over, None where it is gone."""

@@ -1,0 +1,91 @@
+"""Answers searches for key tuples from all segments of a list element index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..answer import Answer
+from ..errors import CorruptIndexError
+from ..manifest import LanceIndex
+from ..row_set import RowSet
+from ..search_stats import SearchStats
+from .btree import BTree, Ids
+from .details import Key, resolve_keys
+from .key_range import ENUMERATION_LIMIT, KeySearch
+
+if TYPE_CHECKING:
+    from ..snapshot import Snapshot
+
+
+class ListElementReader:
+    """One logical index over one version of a table; thread-safe.
+
+    What it reads is kept in the session's cache and nowhere else. Raises
+    `UnusableIndexError` where the index cannot be used with this version.
+    """
+
+    def __init__(self, index: LanceIndex, snapshot: Snapshot) -> None:
+        """Reads no file of the index."""
+        self._index = index
+        self._snapshot = snapshot
+        self.keys: tuple[Key, ...] = resolve_keys(index, snapshot.manifest)
+
+    @property
+    def fragment_ids(self) -> frozenset[int]:
+        """The fragments that the index answers for."""
+        return self._snapshot.covered_fragments(self._index)
+
+    def null_known(self, search: KeySearch, limit: int = ENUMERATION_LIMIT) -> bool:
+        """Whether `answer` would tell the NULL rows of an exact search; reads nothing."""
+        return search.null_range_count <= limit
+
+    def answer(
+        self,
+        search: KeySearch,
+        covered: frozenset[int],
+        stats: SearchStats,
+        *,
+        exact: bool = True,
+        null_wanted: bool = True,
+        limit: int = ENUMERATION_LIMIT,
+    ) -> Answer:
+        """The rows with an element that `search` finds, among the fragments `covered`.
+
+        `exact` says that the search is the whole predicate; without it the answer is a
+        superset. The NULL rows are those whose list is NULL or that have an element on
+        which the search is UNKNOWN and none on which it is TRUE; they are left out (None)
+        where they are not `null_wanted`, not determined by a superset, or take more than
+        `limit` ranges. Rows may be deleted ones. `search` itself is not limited: see
+        `KeySearch.within`.
+
+        Raises `CorruptIndexError` for a file that fails a check.
+        """
+        true_ranges = search.true_ranges()
+        with_null = exact and null_wanted and self.null_known(search, limit)
+        null_ranges = search.null_ranges() if with_null else None
+        true: list[RowSet] = []
+        null: list[RowSet] = []
+        for segment, fragments in self._snapshot.covered_by_segment(self._index).items():
+            here = fragments & covered
+            if not here:
+                continue
+            tree = BTree(segment, *self._snapshot.files_of(segment), self._snapshot.cache)
+            found = self._rows(tree, tree.search(true_ranges, stats), here)
+            true.append(found)
+            if null_ranges is not None:
+                unknown = np.concatenate([tree.search(null_ranges, stats), tree.null_ids(stats)])
+                null.append(self._rows(tree, unknown, here) - found)
+        rows = RowSet.union(true)
+        return Answer(rows, RowSet.union(null) if with_null else None, exact)
+
+    def _rows(self, tree: BTree, ids: Ids, fragments: frozenset[int]) -> RowSet:
+        rows = RowSet.from_addresses(ids).restrict(fragments)
+        for fragment in rows.fragment_ids:
+            last, end = rows.bitmap(fragment).max(), self._snapshot.physical_rows(fragment)
+            if last >= end:
+                raise CorruptIndexError(
+                    tree.path, f"row {last} in fragment {fragment}, which has {end} rows"
+                )
+        return rows
