@@ -72,7 +72,7 @@ def test_a_type_that_pylance_does_not_know(
         fragment_ids=Bitmap([1]),
         index_version=0,
         files=[IndexFile("page_data.lance", 7)],
-        index_details=("/lance.index.pb.ListElementIndexDetails", b"details"),
+        index_details=("/lance.index.pb.UnheardOfIndexDetails", b"details"),
     )
     operation = LanceOperation.CreateIndex([unknown], [])
     lance.LanceDataset.commit(place, operation, read_version=2)
@@ -84,7 +84,7 @@ def test_a_type_that_pylance_does_not_know(
     assert capfd.readouterr() == ("", "")
     assert [(index.name, index.kind) for index in indexes] == [
         ("tags_idx", "LabelList"),
-        ("structs_idx", "ListElement"),
+        ("structs_idx", "UnheardOf"),
     ]
     assert indexes[1].segments[0].details == b"details"
     assert snapshot_of(dataset).covered_fragments(indexes[1]) == {1}

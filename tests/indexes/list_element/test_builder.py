@@ -220,7 +220,9 @@ def during_the_build(
 def update_columns(dataset: lance.LanceDataset) -> None:
     """Rewrites `d` of fragment 1 in place."""
     new = pa.table({"id": [30, 31], "d": rows(16, 18).column("d")})
-    fragment, modified = dataset.get_fragment(1).update_columns(new, left_on="id", right_on="id")
+    old = dataset.get_fragment(1)
+    assert old is not None
+    fragment, modified = old.update_columns(new, left_on="id", right_on="id")
     operation = lance.LanceOperation.Update(updated_fragments=[fragment], fields_modified=modified)
     lance.LanceDataset.commit(dataset, operation, read_version=dataset.version)
 

@@ -100,7 +100,9 @@ def add_column(dataset: lance.LanceDataset) -> None:
 def rewrite(dataset: lance.LanceDataset, column: str) -> None:
     """Writes new values of a column of fragment 1 in place."""
     new = rows(range(25, 50), shift=2).select(["id", column])
-    fragment, modified = dataset.get_fragment(1).update_columns(new, left_on="id", right_on="id")
+    old = dataset.get_fragment(1)
+    assert old is not None
+    fragment, modified = old.update_columns(new, left_on="id", right_on="id")
     operation = lance.LanceOperation.Update(updated_fragments=[fragment], fields_modified=modified)
     lance.LanceDataset.commit(dataset, operation, read_version=dataset.version)
     dataset.checkout_latest()
@@ -151,7 +153,8 @@ def test_answers_are_right_after(
 ) -> None:
     dataset = table(tmp_path / "t", stable)
     create_list_element(dataset, "d", ["label"], progress=False)
-    assert check(dataset) == ALL
+    answered = check(dataset)
+    assert answered == ALL
     for change in history:
         change(dataset)
         answered = check(dataset)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,7 @@ def batches(values: Values, first_id: int, rows: int) -> Iterator[pa.RecordBatch
         yield pa.record_batch(columns, schema=PAGE_DATA_SCHEMA)
 
 
-def sorted_pairs(left: Values, right: Values, rows: int, memory: int) -> list[tuple[bytes, int]]:
+def sorted_pairs(left: Values, right: Values, rows: int, memory: int) -> list[tuple[Any, int]]:
     parts = [batches(left, 0, rows), batches(right, len(left), rows)]
     table = pa.Table.from_batches(
         externally_sorted(parts, PAGE_DATA_SCHEMA, memory), PAGE_DATA_SCHEMA

@@ -32,6 +32,7 @@ def manifest(*fields: Field) -> Manifest:
     return Manifest(
         root="/table",
         version=2,
+        digest="",
         reader_feature_flags=0,
         fragments=(),
         base_paths=(),

@@ -168,7 +168,7 @@ BOUNDS = st.one_of(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     bounds=st.lists(BOUNDS, min_size=2, max_size=30, unique=True)
     | st.lists(BOUNDS, min_size=200, max_size=500, unique=True)
