@@ -16,7 +16,7 @@ from ..indexes.row_set import RowSet
 from ..indexes.snapshot import Snapshot
 from .fetch_stats import ScanStats
 from .lance_table import LanceTable, grouped_by_rows, projected
-from .pushed_filter import HandedOver, PushedFilter
+from .pushed_filter import HandedOver, Literal, PushedFilter
 from .row_counts import counted
 
 # What one take reads; below, a second partition only adds its overhead.
@@ -148,6 +148,9 @@ class IndexPartitionScan:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Batches as they are read; closing the iterator ends the reading."""
         scan, schema, predicate = self._scan, self.projected_schema, self._handed.predicate
+        if isinstance(predicate, Literal):
+            # FALSE or NULL: a filter that is TRUE is none.
+            return
         rows = scan.found()
         if not rows:
             return

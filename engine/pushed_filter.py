@@ -96,7 +96,7 @@ _COMPARISONS = {
 
 
 def predicate_of(filter: PushedFilter) -> Predicate | None:
-    """The tree of a handed-over filter; None where there is none.
+    """The tree of a handed-over filter; None where there is none, or one that is TRUE.
 
     A filter without any column arrives as a boolean scalar or a plain `bool`.
 
@@ -105,12 +105,15 @@ def predicate_of(filter: PushedFilter) -> Predicate | None:
     if filter is None:
         return None
     if isinstance(filter, bool):
-        return Literal(pa.scalar(filter))
-    if isinstance(filter, pa.Scalar):
-        return Literal(filter)
-    _, (serialized,) = filter.__reduce__()
-    with pa.ipc.open_file(serialized) as file:
-        return _tree(_ordered_metadata(file.schema), file.get_batch(0))
+        predicate: Predicate = Literal(pa.scalar(filter))
+    elif isinstance(filter, pa.Scalar):
+        predicate = Literal(filter)
+    else:
+        _, (serialized,) = filter.__reduce__()
+        with pa.ipc.open_file(serialized) as file:
+            predicate = _tree(_ordered_metadata(file.schema), file.get_batch(0))
+    always = isinstance(predicate, Literal) and predicate.value.as_py() is True
+    return None if always else predicate
 
 
 def _tree(tokens: list[tuple[str, str]], literals: pa.RecordBatch) -> Predicate:

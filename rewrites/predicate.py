@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datafusion.expr import Expr
 
 from ..indexes.query import And, Is, Not, Or, Query, Superset
-from .conjunction import conjuncts
+from .conjunction import conjuncts, disjuncts
 
 Leaf = Callable[[Expr], Query | None]
 """Reads a leaf predicate; None where no index answers it."""
@@ -99,7 +99,7 @@ class _Reader:
             query = known[0] if len(known) == 1 else And(known)
             return query if len(known) == len(sides) else Superset(query)
         if operator == "OR":
-            sides = [self.read(side) for side in _disjuncts(predicate)]
+            sides = [self.read(side) for side in disjuncts(predicate)]
             known = tuple(side for side in sides if side is not None)
             if known and len(known) < len(sides):
                 self.note(f"{predicate.canonical_name()}: no index answers every side of the OR")
@@ -132,9 +132,3 @@ class _Reader:
         if not known:
             self.note(f"{query}: the index does not know on which rows it is FALSE")
         return known
-
-
-def _disjuncts(predicate: Expr) -> list[Expr]:
-    if predicate.variant_name() == "BinaryExpr" and predicate.rex_call_operator() == "OR":
-        return [leaf for side in predicate.rex_call_operands() for leaf in _disjuncts(side)]
-    return [predicate]

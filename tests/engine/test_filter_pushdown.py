@@ -61,3 +61,19 @@ def test_the_session_goes_on_pushing_filters_down(session: LanceSessionContext) 
     session.sql("SELECT id FROM t WHERE id IN (NULL, 5)").collect()
     plan = session.sql("SELECT id FROM t WHERE id = 5").optimized_logical_plan()
     assert "full_filters=[t.id = Int64(5)]" in plan.display_indent()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id FROM t x WHERE NOT EXISTS (SELECT 1 FROM t WHERE array_has(tags, 'a'))",
+        "SELECT id FROM t x WHERE EXISTS (SELECT 1 FROM t WHERE array_has(tags, 'a'))",
+        "SELECT id FROM t x WHERE NOT EXISTS (SELECT 1 FROM t WHERE array_has(tags, 'zz')) "
+        "AND array_has(tags, 'b')",
+    ],
+)
+def test_a_filter_without_a_column(
+    query: str, session: LanceSessionContext, memory: SessionContext
+) -> None:
+    """DataFusion hands `true` over for what is left of an EXISTS."""
+    assert session.sql(query).to_pylist() == memory.sql(query).to_pylist()

@@ -156,3 +156,12 @@ def test_an_index_that_stores_no_null_lists_answers_no_negation(predicate: str) 
 def test_an_index_that_stores_no_null_lists_answers_is_true() -> None:
     found, _ = read("array_has(tags, 'a') IS TRUE", version=0)
     assert str(found.query) == "array_has(tags, 'a') IS TRUE"
+
+
+@pytest.mark.parametrize("operator", ["AND", "OR"])
+def test_a_chain_of_a_thousand_operators(operator: str) -> None:
+    chain = f" {operator} ".join(f"array_has(tags, '{n}')" for n in range(1000))
+    found, notes = read(chain)
+    assert str(found.query).count("array_has") == 1000
+    assert found.leftover == ()
+    assert notes == []
