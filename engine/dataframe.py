@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from .adoption import Method, inherit
 from .execution import Execution, explains, is_query
 from .explain import explain
 from .explain_options import ExplainOptions
+from .filter_pushdown import is_inexpressible, without_pushdown
 
 if TYPE_CHECKING:
     from .session import LanceSessionContext
@@ -51,10 +52,7 @@ def _wrap(name: str, method: Method) -> Method:
         return looking
 
     def running(self: LanceDataFrame, *args: Any, **kwargs: Any) -> Any:
-        execution = self._execution()
-        with execution.activate():
-            result = method(execution.dataframe, *args, **kwargs)
-        return execution.adopt(self.session.adopt(result))
+        return self._run(lambda dataframe: method(dataframe, *args, **kwargs))
 
     return running
 
@@ -78,15 +76,12 @@ class LanceDataFrame(DataFrame):
         if explains(self):
             # Its rows are made by explaining, and by running for ANALYZE; this asks for neither.
             return DataFrame(self.df).execution_plan()
-        execution = self._last or self._execution()
-        with execution.activate():
-            return execution.dataframe.execution_plan()
+        return self._run(lambda dataframe: dataframe.execution_plan(), self._last)
 
     def show(self, num: int = 20) -> None:
         """Prints the first `num` rows; of an EXPLAIN all of them, as DataFusion does."""
-        execution = self._execution()
-        with execution.activate():
-            execution.dataframe.show(_ALL_ROWS if explains(self) else num)
+        rows = _ALL_ROWS if explains(self) else num
+        self._run(lambda dataframe: dataframe.show(rows))
 
     def explain(
         self,
@@ -111,7 +106,12 @@ class LanceDataFrame(DataFrame):
         )
         if self.session.use_indexes and is_query(plain) and not refused:
             options = ExplainOptions.of_arguments(*asked)
-            rows = explain(plain, options, self.session.plain)
+            try:
+                rows = explain(plain, options, self.session.plain)
+            except Exception as error:
+                if not is_inexpressible(error):
+                    raise
+                plain = without_pushdown(plain, self.session.plain)
         if rows is None:
             plain.explain(*asked)
         else:
@@ -146,6 +146,19 @@ class LanceDataFrame(DataFrame):
 
         reader = pa.RecordBatchReader.from_batches(schema, batches())
         return reader.__arrow_c_stream__(requested_schema)
+
+    def _run(self, run: Callable[[DataFrame], Any], execution: Execution | None = None) -> Any:
+        """What `run` gives for the rewritten DataFrame; `execution` where it is known."""
+        try:
+            execution = execution or self._execution()
+            with execution.activate():
+                result = run(execution.dataframe)
+        except Exception as error:
+            if not is_inexpressible(error):
+                raise
+            plain = without_pushdown(DataFrame(self.df), self.session.plain)
+            return self.session.adopt(run(plain))
+        return execution.adopt(self.session.adopt(result))
 
     def _execution(self) -> Execution:
         self._last = execution = self.session.execution(self)

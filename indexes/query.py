@@ -102,8 +102,8 @@ class HasAll(_Labels):
 
 
 @dataclass(frozen=True, slots=True)
-class And:
-    """All of `children`, of which there are at least two."""
+class _Several:
+    """Queries, at least two, of which a connective makes one."""
 
     children: tuple[Query, ...]
 
@@ -121,31 +121,19 @@ class And:
     @property
     def indexes(self) -> frozenset[LanceIndex]:
         return frozenset().union(*(child.indexes for child in self.children))
+
+
+@dataclass(frozen=True, slots=True)
+class And(_Several):
+    """All of `children`."""
 
     def __str__(self) -> str:
         return _joined(self.children, "AND")
 
 
 @dataclass(frozen=True, slots=True)
-class Or:
-    """Any of `children`, of which there are at least two."""
-
-    children: tuple[Query, ...]
-
-    def __post_init__(self) -> None:
-        _need_two(self.children)
-
-    @property
-    def exact(self) -> bool:
-        return all(child.exact for child in self.children)
-
-    @property
-    def null_known(self) -> bool:
-        return self.exact and all(child.null_known for child in self.children)
-
-    @property
-    def indexes(self) -> frozenset[LanceIndex]:
-        return frozenset().union(*(child.indexes for child in self.children))
+class Or(_Several):
+    """Any of `children`."""
 
     def __str__(self) -> str:
         return _joined(self.children, "OR")

@@ -27,7 +27,7 @@ def create_label_list(
         raise InvalidArgumentError("column", f"{column}: {kind}", _TAKES)
     if pa.types.is_nested(kind.value_type):
         raise InvalidArgumentError("column", f"{column}: {kind}", _TAKES)
-    if name is not None and not name:
+    if name is not None and (not isinstance(name, str) or not name):
         raise InvalidArgumentError("name", name, "a name, or None for Lance's own choice")
     if not replace:
         taken = name if name is not None else f"{column}_idx"

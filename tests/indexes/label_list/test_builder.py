@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -66,3 +67,9 @@ def test_a_name_is_taken_once(dataset: lance.LanceDataset) -> None:
     assert index.name == "labels"
     with pytest.raises(InvalidArgumentError, match="name: got ''"):
         create_label_list(dataset, "tags", "")
+
+
+@pytest.mark.parametrize("name", ["", 5])
+def test_a_name_is_text(dataset: lance.LanceDataset, name: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="name: got"):
+        create_label_list(dataset, "tags", name=name, replace=True)
