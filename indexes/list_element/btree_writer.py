@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from ..dataset_files import DatasetFiles
 from .btree_files import PAGE_DATA, PAGE_DATA_SCHEMA, PAGE_LOOKUP, PAGE_LOOKUP_SCHEMA, PAGE_ROWS
+
+_ROWS: Final = 16_384
+_BYTES: Final = 16 << 20
 
 
 def write_btree(
@@ -21,12 +25,26 @@ def write_btree(
     """
     pages = _Pages()
     with files.create(f"{folder}/{PAGE_DATA}", PAGE_DATA_SCHEMA) as data:
-        for batch in batches:
+        for batch in _coalesced(batches):
             pages.add(batch.column(0))
             data.write_batch(batch)
     with files.create(f"{folder}/{PAGE_LOOKUP}", PAGE_LOOKUP_SCHEMA) as lookup:
         lookup.write_batch(pages.lookup())
     return (PAGE_DATA, data.size_bytes or 0), (PAGE_LOOKUP, lookup.size_bytes or 0)
+
+
+def _coalesced(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in fewer batches: each one that is written has its cost."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        held.append(batch)
+        rows, size = rows + len(batch), size + batch.nbytes
+        if rows >= _ROWS or size >= _BYTES:
+            yield pa.concat_batches(held)
+            held, rows, size = [], 0, 0
+    if held:
+        yield pa.concat_batches(held)
 
 
 class _Pages:

@@ -12,10 +12,9 @@ from .btree_files import PAGE_DATA_SCHEMA
 from .details import Key
 from .key_encoding import encode_tuples
 
-# Elements and bytes of keys encoded at once. A sort that spills holds a batch of each of
-# its runs in memory, so that small batches are what lets it keep within little memory.
-_ELEMENTS = 8192
-_BYTES = 4 << 20
+# Elements, and bytes of keys, encoded at once.
+_ELEMENTS = 65_536
+_BYTES = 16 << 20
 
 
 def entries(lists: pa.Array, addresses: pa.Array, keys: Sequence[Key]) -> Iterator[pa.RecordBatch]:
