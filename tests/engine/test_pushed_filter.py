@@ -31,7 +31,9 @@ ONE = Literal(pa.scalar(1))
     ("filter", "tree"),
     [
         (None, None),
-        (True, Literal(pa.scalar(True))),
+        (True, None),
+        (pa.scalar(True), None),
+        (False, Literal(pa.scalar(False))),
         (pa.scalar(None, pa.bool_()), Literal(pa.scalar(None, pa.bool_()))),
         (pc.field("a"), A),
         (pc.field("a") == pa.scalar(1), Comparison("=", A, ONE)),
