@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lance import LanceDataset
 
 from ..indexes.errors import InvalidArgumentError
 from ..indexes.label_list.builder import create_label_list
+from ..indexes.list_element.builder import create_list_element
 
 Builder = Callable[..., Any]
 
@@ -42,4 +43,21 @@ def _build_label_list(
     create_label_list(dataset, column, name, replace)
 
 
-_BUILDERS: dict[str, Builder] = {"LABEL_LIST": _build_label_list}
+def _build_list_element(
+    dataset: LanceDataset,
+    column: str,
+    *,
+    name: str | None,
+    replace: bool,
+    keys: Sequence[str] = (),
+    **parameters: Any,
+) -> None:
+    for parameter, value in parameters.items():
+        raise InvalidArgumentError(parameter, value, "nothing: LIST_ELEMENT takes keys alone")
+    create_list_element(dataset, column, keys, name, replace)
+
+
+_BUILDERS: dict[str, Builder] = {
+    "LABEL_LIST": _build_label_list,
+    "LIST_ELEMENT": _build_list_element,
+}

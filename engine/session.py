@@ -153,9 +153,10 @@ class LanceSessionContext(SessionContext):
     ) -> None:
         """Builds an index on a column of a registered Lance table, which then uses it.
 
-        `kind` is LABEL_LIST. `name` is the index's, by default the column's with `_idx`;
-        `replace` allows that it exists. The index is committed to the newest version of the
-        dataset and the table moves there.
+        `kind` is LABEL_LIST, or LIST_ELEMENT with `keys`, the names of one field or more of
+        the structs in a list column, in key order. `name` is the index's, by default the
+        column's with `_idx`; `replace` allows that it exists. The index is committed to the
+        newest version of the dataset and the table moves there.
 
         Raises InvalidArgumentError for an unknown table, column, kind or parameter, a column
         that the kind does not take, a taken name, and a table fixed at a version.

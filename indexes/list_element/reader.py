@@ -13,7 +13,7 @@ from ..row_set import RowSet
 from ..search_stats import SearchStats
 from .btree import BTree, Ids
 from .details import Key, resolve_keys
-from .key_range import ENUMERATION_LIMIT, KeySearch
+from .key_range import KeySearch
 
 if TYPE_CHECKING:
     from ..snapshot import Snapshot
@@ -37,34 +37,25 @@ class ListElementReader:
         """The fragments that the index answers for."""
         return self._snapshot.covered_fragments(self._index)
 
-    def null_known(self, search: KeySearch, limit: int = ENUMERATION_LIMIT) -> bool:
-        """Whether `answer` would tell the NULL rows of an exact search; reads nothing."""
-        return search.null_range_count <= limit
-
     def answer(
         self,
         search: KeySearch,
         covered: frozenset[int],
         stats: SearchStats,
         *,
-        exact: bool = True,
         null_wanted: bool = True,
-        limit: int = ENUMERATION_LIMIT,
     ) -> Answer:
         """The rows with an element that `search` finds, among the fragments `covered`.
 
-        `exact` says that the search is the whole predicate; without it the answer is a
-        superset. The NULL rows are those whose list is NULL or that have an element on
-        which the search is UNKNOWN and none on which it is TRUE; they are left out (None)
-        where they are not `null_wanted`, not determined by a superset, or take more than
-        `limit` ranges. Rows may be deleted ones. `search` itself is not limited: see
-        `KeySearch.within`.
+        The NULL rows are those whose list is NULL or that have an element on which the
+        search is UNKNOWN and none on which it is TRUE; they are left out (None) where they are
+        not `null_wanted`. Rows may be deleted ones. How many ranges a search takes is not
+        limited here: see `KeySearch.within` and `KeySearch.null_range_count`.
 
         Raises `CorruptIndexError` for a file that fails a check.
         """
         true_ranges = search.true_ranges()
-        with_null = exact and null_wanted and self.null_known(search, limit)
-        null_ranges = search.null_ranges() if with_null else None
+        null_ranges = search.null_ranges() if null_wanted else None
         true: list[RowSet] = []
         null: list[RowSet] = []
         for segment, fragments in self._snapshot.covered_by_segment(self._index).items():
@@ -78,7 +69,7 @@ class ListElementReader:
                 unknown = np.concatenate([tree.search(null_ranges, stats), tree.null_ids(stats)])
                 null.append(self._rows(tree, unknown, here) - found)
         rows = RowSet.union(true)
-        return Answer(rows, RowSet.union(null) if with_null else None, exact)
+        return Answer(rows, RowSet.union(null) if null_wanted else None, exact=True)
 
     def _rows(self, tree: BTree, ids: Ids, fragments: frozenset[int]) -> RowSet:
         rows = RowSet.from_addresses(ids).restrict(fragments)

@@ -371,6 +371,24 @@ class TestBadInput:
         with pytest.raises(InvalidArgumentError, match="num_bands: got 3, takes nothing"):
             session.create_lance_index("images", "tags", "LABEL_LIST", num_bands=3)
 
+    def test_a_list_element_index_takes_keys(
+        self, session: LanceSessionContext, images: Path
+    ) -> None:
+        box = pa.struct([("label", pa.string()), ("area", pa.int32())])
+        boxes = pa.array([[{"label": "car", "area": 3}]], pa.list_(box))
+        lance.write_dataset(pa.table({"boxes": boxes}), images.parent / "boxes.lance")
+        session.register_lance("boxes", images.parent / "boxes.lance")
+
+        with pytest.raises(InvalidArgumentError, match=r"keys: got \(\), takes a list of one"):
+            session.create_lance_index("boxes", "boxes", "LIST_ELEMENT")
+        with pytest.raises(InvalidArgumentError, match="fields: got 1, takes nothing"):
+            session.create_lance_index("boxes", "boxes", "LIST_ELEMENT", keys=["area"], fields=1)
+        with pytest.raises(InvalidArgumentError, match=r"keys: got 'size', takes .*label, area"):
+            session.create_lance_index("boxes", "boxes", "LIST_ELEMENT", keys=["size"])
+        session.create_lance_index("boxes", "boxes", "list_element", keys=["label", "area"])
+        table = session.table("boxes")
+        assert table.count() == 1
+
     def test_an_index_on_a_table_at_a_fixed_version(
         self, session: LanceSessionContext, images: Path
     ) -> None:

@@ -15,9 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datafusion_lance.indexes.errors import InvalidArgumentError
+from datafusion_lance.indexes.list_element.key_range import Between, In, KeySearch
 from datafusion_lance.indexes.manifest import IndexSegment, LanceIndex
 from datafusion_lance.indexes.query import (
     And,
+    AnyElement,
     HasAll,
     HasAny,
     Is,
@@ -33,6 +35,7 @@ from datafusion_lance.indexes.snapshot import Snapshot
 from .answers import has_all, has_any, snapshot_of
 from .effort import one_in
 from .label_list.element_types import samples
+from .list_element.codecs import codec_of
 
 
 def _index(name: str, version: int = 1) -> LanceIndex:
@@ -42,7 +45,25 @@ def _index(name: str, version: int = 1) -> LanceIndex:
 
 
 _TAGS = _index("tags_idx")
+_ELEMENTS = LanceIndex("detections_idx", "ListElement", (1,), ())
+_LABEL, _SCORE = codec_of("string"), codec_of("float")
+_CAR = KeySearch(
+    (In.of(_LABEL, pa.array(["car"])),),
+    Between.of(_SCORE, low=pa.scalar(0.9, pa.float32()), low_closed=False),
+)
+
+
+def _element(search: KeySearch = _CAR, *, whole: bool = True, null: bool = True) -> AnyElement:
+    return AnyElement(_ELEMENTS, "detections", ("label", "score", "area"), search, whole, null)
+
+
 _OLD = _index("old_idx", version=0)
+
+
+def _many(null_ranges: int) -> KeySearch:
+    """A search whose NULL rows take as many ranges: an IN, and NULL beside each other value."""
+    values = pa.array([f"{i:05}" for i in range(null_ranges - 1)])
+    return KeySearch((In.of(_LABEL, values), In.of(_SCORE, pa.array([], pa.float32()))))
 
 
 def _any(labels: list[object], *, match_null: bool = False, index: LanceIndex = _TAGS) -> HasAny:
@@ -86,6 +107,7 @@ _WET = _any(["night", "rain"])
         (Not(Is(_NIGHT, True)), "NOT (array_has(tags, 'night') IS TRUE)"),
         (Is(Not(_NIGHT), False), "(NOT array_has(tags, 'night')) IS FALSE"),
         (Superset(_NIGHT), "array_has(tags, 'night')"),
+        (_element(), "any_element(detections, label = 'car' AND score > 0.9)"),
     ],
 )
 def test_it_prints_as_sql(query: Query, text: str) -> None:
@@ -158,6 +180,11 @@ def test_what_no_index_can_answer_cannot_be_asked(make: object, message: str) ->
         (And((_NIGHT, Superset(_NIGHT))), False, False),
         (Or((_NIGHT, Superset(_NIGHT))), False, False),
         (Is(Superset(_NIGHT), True), False, False),
+        (_element(), True, True),
+        (_element(null=False), True, False),
+        (_element(whole=False), False, False),
+        (_element(_many(40_000)), True, True),
+        (_element(_many(70_000)), True, False),
     ],
 )
 def test_what_is_known_without_reading(query: Query, exact: bool, null_known: bool) -> None:
