@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset
 from datafusion import DataFrame, SessionConfig, SessionContext
+from datafusion.catalog import Table
 
 from ..indexes.query import Query
 from ..rewrites.environment import SearchableTable
@@ -27,8 +28,9 @@ _PUSH_LEAF_EXPRESSIONS = "datafusion.optimizer.enable_leaf_expression_pushdown"
 class SessionEnvironment:
     """Makes what a rewrite of one of the context's plans asks for."""
 
-    def __init__(self, context: SessionContext) -> None:
+    def __init__(self, context: SessionContext, *, names_scans: bool = False) -> None:
         self._context = context
+        self.names_scans = names_scans
 
     def flat_context(self) -> SessionContext:
         return self._analysing(self._context.copied_config().set(_NESTED_SUBQUERIES, "false"))
@@ -46,6 +48,12 @@ class SessionEnvironment:
         # It would take predicates out of their filters; it runs when the plan runs.
         context.remove_optimizer_rule("common_sub_expression_eliminate")
         return context
+
+    def scan(self, context: SessionContext, name: str, provider: Any) -> DataFrame:
+        if context is self._context:
+            return context.read_table(Table(provider))
+        context.register_table(name, Table(provider))
+        return context.table(name)
 
     def watch(self) -> AbstractContextManager[list[Any]]:
         return watch()
@@ -91,9 +99,14 @@ class BoundScan(pyarrow.dataset.Dataset):
         return [*self.index_scan.get_fragments(filter), *rest]
 
 
-def execution_of(dataframe: DataFrame, context: SessionContext) -> Execution:
-    """What to run for a DataFrame of the context: its plan with index scans where they serve."""
-    rewritten = rewrite(dataframe, SessionEnvironment(context))
+def execution_of(
+    dataframe: DataFrame, context: SessionContext, *, names_scans: bool = False
+) -> Execution:
+    """What to run for a DataFrame of the context: its plan with index scans where they serve.
+
+    With `names_scans` they are found in its text by the names of `Execution.index_scans`.
+    """
+    rewritten = rewrite(dataframe, SessionEnvironment(context, names_scans=names_scans))
     if rewritten.plan is None:
         return Execution(dataframe, notes=rewritten.notes)
     return Execution(

@@ -60,7 +60,7 @@ def explain(
     A last row `index_notes` says why predicates are not served. None where DataFusion's own
     EXPLAIN has nothing to add to.
     """
-    execution = execution_of(query, context)
+    execution = execution_of(query, context, names_scans=True)
     if not execution.uses_index and not execution.notes:
         return None
     with execution.activate():

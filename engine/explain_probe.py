@@ -57,7 +57,7 @@ class _ProbeEnvironment(SessionEnvironment):
     """Gives every index scan a number of partitions of its own."""
 
     def __init__(self, context: SessionContext) -> None:
-        super().__init__(context)
+        super().__init__(context, names_scans=True)
         self._next = _FIRST_NUMBER
 
     def index_scan(self, table: SearchableTable, query: Query, covered: frozenset[int]) -> Any:

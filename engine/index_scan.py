@@ -69,7 +69,8 @@ class IndexScan(pyarrow.dataset.Dataset):
             for fragment in group
             if fragment.fragment_id in self.covered
         ]
-        groups = grouped_by_rows(fragments)
+        # Of most searches a single partition reads all rows: the others only cost their start.
+        groups = grouped_by_rows(fragments, for_each_core=1)
         handed = HandedOver(filter)
         return [
             IndexPartition(self, number, _ids(group), handed) for number, group in enumerate(groups)

@@ -219,16 +219,16 @@ def projected(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
 
 
 def grouped_by_rows(
-    fragments: Sequence[lance.LanceFragment], cores: int | None = None
+    fragments: Sequence[lance.LanceFragment], for_each_core: int = 2, cores: int | None = None
 ) -> list[tuple[lance.LanceFragment, ...]]:
-    """Consecutive fragments in groups of about equal row counts, at most two for each core.
+    """Consecutive fragments in groups of about equal row counts, at most so many for each core.
 
     At least one group, which is empty if there are no fragments: DataFusion has no use for a
     table without partitions.
     """
     rows = [fragment.physical_rows for fragment in fragments]
     total = sum(rows)
-    most = min(2 * (cores or os.cpu_count() or 1), total // _LEAST_ROWS_A_PARTITION)
+    most = min(for_each_core * (cores or os.cpu_count() or 1), total // _LEAST_ROWS_A_PARTITION)
     share = total / max(1, most)
     groups: list[list[lance.LanceFragment]] = [[]]
     in_group = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from .indexed_scan import IndexedScan
 from .predicate import ReadPredicate, read_predicate
 from .rules import read_leaf
 from .scans import FoundScan, find_scans
+
+_GENERATED = re.compile("__common_expr_|__datafusion_extracted_")
 
 Notes = dict[str, None]
 """Why predicates are not served: a set that keeps its order."""
@@ -48,6 +51,15 @@ class Analysis:
     def shows_all_scans(self) -> bool:
         """Whether no scan hides in a subquery expression, where `scans` does not reach."""
         return _count_scans(self.optimized) == len(self.scans)
+
+    @property
+    def optimized_plainly(self) -> bool:
+        """Whether each of the environment's contexts would optimize it to the same plan.
+
+        They differ in scalar subqueries, and in whether parts of expressions are computed
+        below the node that needs them, under made-up names.
+        """
+        return self.shows_all_scans and not _GENERATED.search(self.optimized.display_indent())
 
     @property
     def schema(self) -> pa.Schema:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import pyarrow as pa
-from datafusion import SessionContext
+from datafusion import DataFrame, SessionContext
 
 from ..indexes.query import Query
 from ..indexes.snapshot import Snapshot
@@ -29,7 +29,12 @@ class SearchableTable(Hashable, Protocol):
 
 
 class Environment(Protocol):
-    """The session's side of a rewrite."""
+    """The session's side of a rewrite.
+
+    `names_scans` says that index scans have to be found again by name in a plan's text.
+    """
+
+    names_scans: bool
 
     def flat_context(self) -> SessionContext:
         """A private context whose optimizer turns uncorrelated scalar subqueries into joins."""
@@ -41,6 +46,13 @@ class Environment(Protocol):
 
     def own_context(self) -> SessionContext:
         """The session's own context, which is not to be changed."""
+        ...
+
+    def scan(self, context: SessionContext, name: str, provider: Any) -> DataFrame:
+        """All of a table provider, in one of the contexts above.
+
+        In a private context it has the name; the session's own keeps its names for its user.
+        """
         ...
 
     def watch(self) -> AbstractContextManager[list[SearchableTable]]:

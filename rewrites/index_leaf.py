@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from datafusion import DataFrame, SessionContext
-from datafusion.catalog import Table
+from datafusion import DataFrame
 from datafusion.expr import Expr
 
 from .analysis import Analysis, ServedScan
@@ -15,20 +15,28 @@ from .guard import same_plan
 from .names import column, quoted
 from .rewritten import Rewritten
 from .scans import FoundScan
-from .spine import Path, rebuild
+from .spine import NotRebuildableError, Path, rebuild
+
+_Scanned = Callable[[str, Any], DataFrame]
+"""All of a table provider, under a name."""
 
 
 def with_index_leaves(analysis: Analysis, environment: Environment) -> Rewritten | None:
     """The analysed plan with index scans; None where it cannot be rebuilt around them."""
     try:
         return _rebuilt(analysis, environment)
-    except Exception:
-        # Besides NotRebuildableError: DataFusion's own refusals have no class of their own.
-        # Most are of names that its DataFrames read otherwise: an alias with a dot in it, say.
+    except NotRebuildableError:
+        return None
+    except Exception as error:
+        # DataFusion's own refusals have no class of their own. Most are of names that its
+        # DataFrames read otherwise: an alias with a dot in it, say.
+        if type(error) is not Exception:
+            raise
         return None
 
 
 def _rebuilt(analysis: Analysis, environment: Environment) -> Rewritten | None:
+    scanned = partial(environment.scan, analysis.context)
     leaves: dict[Path, DataFrame] = {}
     originals: dict[Path, DataFrame] = {}
     index_scans: dict[str, Any] = {}
@@ -37,7 +45,7 @@ def _rebuilt(analysis: Analysis, environment: Environment) -> Rewritten | None:
         scan = environment.index_scan(served.table, served.query, served.covered)
         path = served.found.path
         index_scans[name] = scan
-        leaves[path] = _leaf(served, name, scan, analysis.context, environment)
+        leaves[path] = _leaf(served, name, scan, environment, scanned)
         originals[path] = analysis.context.create_dataframe_from_logical_plan(served.found.plan)
     compared = rebuild(analysis.optimized, originals, analysis.context)
     if not same_plan(analysis.optimized, compared):
@@ -52,18 +60,18 @@ def _leaf(
     served: ServedScan,
     name: str,
     scan: Any,
-    context: SessionContext,
     environment: Environment,
+    scanned: _Scanned,
 ) -> DataFrame:
     """The filtered scan, from the index where it covers and by scanning where not."""
     found, read = served.found, served.read
     assert found.predicate is not None, "a scan without a filter is not served"
-    leaf = _scan(found, name, scan, (*found.pushed, *read.leftover, *read.recheck), context)
+    leaf = _scan(found, name, scan, (*found.pushed, *read.leftover, *read.recheck), scanned)
     rest = served.table.shown_fragments - served.covered
     if not rest:
         return leaf
     rest_scan = environment.rest_scan(served.table, rest)
-    other = _scan(found, f"{name}_rest", rest_scan, (*found.pushed, found.predicate), context)
+    other = _scan(found, f"{name}_rest", rest_scan, (*found.pushed, found.predicate), scanned)
     return leaf.union(other).alias(quoted(found.reference))
 
 
@@ -72,9 +80,9 @@ def _scan(
     name: str,
     provider: Any,
     predicates: Sequence[Expr],
-    context: SessionContext,
+    scanned: _Scanned,
 ) -> DataFrame:
     """A scan of `provider` under the predicates, with the names that the found one has."""
-    context.register_table(name, Table(provider))
-    leaf = context.table(name).alias(quoted(found.reference)).filter(*predicates)
-    return leaf.select(*(column(*found.reference, name) for name in found.projection))
+    leaf = scanned(name, provider).alias(quoted(found.reference))
+    columns = (column(*found.reference, field) for field in found.projection)
+    return leaf.filter(*predicates).select(*columns)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from datafusion import DataFrame
+from datafusion import DataFrame, SessionContext
 
-from .analysis import Notes, analyse
+from .analysis import Analysis, Notes, analyse
 from .bound_leaf import with_bound_leaves
 from .environment import Environment
 from .index_leaf import with_index_leaves
@@ -18,25 +18,25 @@ def rewrite(dataframe: DataFrame, environment: Environment) -> Rewritten:
 
     The rewritten plan has the schema of `dataframe` and gives the same rows.
     """
-    plan = dataframe.logical_plan()
+    plan, schema = dataframe.logical_plan(), dataframe.schema()
     notes: Notes = {}
-    flat = analyse(plan, environment.flat_context(), environment, notes)
+
+    def analysed(context: SessionContext) -> Analysis:
+        return analyse(plan, context, environment, notes)
+
+    own = None if environment.names_scans else analysed(environment.own_context())
+    # Where the private contexts would only come to the same plan, they are not made.
+    flat = own if own and own.optimized_plainly else analysed(environment.flat_context())
     if not flat.served:
         return Rewritten(notes=tuple(notes))
 
     # Optimized, a plan may have other fields that admit NULL: the count of a scalar subquery,
     # once it is out of its expression. Only the plan itself then gives its own schema.
-    schema = dataframe.schema()
+    shown = flat if flat.schema == schema else analysed(environment.nested_context())
     rewritten = None
-    if flat.schema == schema:
-        rewritten = with_index_leaves(flat, environment)
-    else:
-        nested = analyse(plan, environment.nested_context(), environment, notes)
-        if nested.served and nested.schema == schema:
-            rewritten = with_index_leaves(nested, environment)
+    if shown.served and shown.schema == schema:
+        rewritten = with_index_leaves(shown, environment)
     if rewritten is None:
-        own = analyse(plan, environment.own_context(), environment, notes)
+        own = own or analysed(environment.own_context())
         rewritten = with_bound_leaves(own, plan, environment, notes)
-    if rewritten is None:
-        rewritten = Rewritten()
-    return replace(rewritten, notes=tuple(notes))
+    return replace(rewritten or Rewritten(), notes=tuple(notes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 from pathlib import Path
@@ -146,6 +147,13 @@ def copied(dataset: lance.LanceDataset, folder: Path) -> Path:
     return Path(shutil.copytree(dataset.uri, folder / "copy"))
 
 
+@pytest.fixture
+def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many partitions on every machine."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+
+
+@pytest.mark.usefixtures("four_cores")
 def test_planning_searches_nothing(
     dataset: lance.LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,6 +167,7 @@ def test_planning_searches_nothing(
     context.sql("EXPLAIN SELECT id FROM t").collect()
 
 
+@pytest.mark.usefixtures("four_cores")
 def test_partitions_search_once(
     dataset: lance.LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,6 +209,7 @@ def counted_searches(monkeypatch: pytest.MonkeyPatch) -> list[Query]:
     return searches
 
 
+@pytest.mark.usefixtures("four_cores")
 def test_an_error_is_raised_in_every_partition(dataset: lance.LanceDataset, tmp_path: Path) -> None:
     path = copied(dataset, tmp_path)
     (lookup,) = (path / "_indices").glob("*/bitmap_page_lookup.lance")
