@@ -13,9 +13,10 @@ class ScanStats(SearchStats):
     """The search's counters and the fetch's; EXPLAIN ANALYZE prints them.
 
     `fetch` is how rows were read: `take` (by address), `scan` (whole fragments, masked),
-    `scan+take` (both), `count` (counted without reading any) or `none` (there were none).
-    `rows_fetched` counts rows before the pushed filter, `fetch_bytes` their bytes in memory;
-    `fetch_seconds` is the partitions' time together.
+    `scan+take` (both), `cache` (from columns kept in memory), `count` (counted without
+    reading any) or `none` (there were none). `rows_fetched` counts rows before the pushed
+    filter, `fetch_bytes` their bytes in memory; `fetch_seconds` is the partitions' time
+    together.
     """
 
     fetch: str = "none"

@@ -1,4 +1,4 @@
-"""Reads given rows of a Lance dataset: by address, or by scanning their fragments and masking.
+"""Reads given rows of a Lance dataset: by address, by scanning their fragments, or from memory.
 
 Both public ways into Lance count *live* rows: `dataset.take` from the table's first row on,
 `fragment.open_session().take` from the fragment's. An address counts deleted rows too, so it
@@ -28,6 +28,7 @@ from ..indexes.snapshot import Snapshot
 from .blob_columns import holds_blob
 from .fetch_cost import by_scan, read_microseconds, rows_a_read
 from .fragment_scan import ROW_ID, kept_rows, open_scan, read_columns, shaped
+from .kept_columns import KeptColumns
 from .predicate_kernels import keep
 from .pushed_filter import Predicate, columns_of
 
@@ -39,7 +40,7 @@ Addresses: TypeAlias = npt.NDArray[np.uint64]
 Offsets: TypeAlias = npt.NDArray[np.uint32]
 Ranks: TypeAlias = npt.NDArray[np.integer]
 Counted: TypeAlias = Callable[[str, int, int, float], None]
-"""Told after each read: how (`take` or `scan`), rows, their bytes, seconds."""
+"""Told after each read: how (`take`, `scan` or `cache`), rows, their bytes, seconds."""
 
 
 class RowReader:
@@ -116,15 +117,54 @@ class RowReader:
     def _read(
         self, rows: RowSet, columns: list[str], size: int, counted: Counted
     ) -> Iterator[tuple[Addresses, pa.RecordBatch]]:
-        """Columns of all of `rows` in whichever way is cheaper, with the rows' addresses."""
-        scan = by_scan(self._types(columns), len(rows), self._stored(rows))
-        batches = self._scan(rows, columns, size) if scan else self._take(rows, columns, size)
-        method = "scan" if scan else "take"
+        """Columns of all of `rows` in whichever way is cheapest, with the rows' addresses."""
         started = time.perf_counter()
+        fields = [self._schema.field(name) for name in columns]
+        kept = self._kept.get(fields, rows.fragment_ids)
+        if kept is not None:
+            method, batches = "cache", self._from_kept(rows, kept, size)
+        elif by_scan(self._types(columns), len(rows), self._stored(rows)):
+            method, batches = "scan", self._scan(rows, columns, size)
+        else:
+            method, batches = "take", self._take(rows, columns, size)
         for addresses, batch in batches:
-            counted(method, len(addresses), batch.nbytes, time.perf_counter() - started)
+            seconds = time.perf_counter() - started
+            if kept is None:
+                self._kept.spent(fields, seconds)
+            counted(method, len(addresses), batch.nbytes, seconds)
             yield addresses, batch
             started = time.perf_counter()
+
+    # -- from memory --------------------------------------------------------------------
+
+    @cached_property
+    def _kept(self) -> KeptColumns:
+        def read_whole(fragment_id: int, columns: Sequence[str]) -> pa.Table:
+            types = self._types(columns)
+            fragments = [self._fragments[fragment_id]]
+            return open_scan(
+                self._dataset, fragments, columns, rows_a_read(types, _DEFAULT_BATCH_ROWS)
+            ).to_table()
+
+        snapshot = self._snapshot
+        return KeptColumns(snapshot.cache, snapshot.manifest.digest, self._live_counts, read_whole)
+
+    def _from_kept(
+        self, rows: RowSet, kept: Sequence[pa.RecordBatch], size: int
+    ) -> Iterator[tuple[Addresses, pa.RecordBatch]]:
+        parts: list[tuple[Addresses, pa.RecordBatch]] = []
+        for fragment, whole in zip(rows.fragment_ids, kept, strict=True):
+            offsets = rows.offsets(fragment)
+            step = rows_a_read(whole.schema.types, size)
+            for low in range(0, len(offsets), step):
+                some = offsets[low : low + step]
+                batch = whole.take(pa.array(self._ranks(fragment, some)))
+                parts.append((some | np.uint64(fragment << 32), batch))
+                if sum(len(addresses) for addresses, _ in parts) >= size:
+                    yield _joined(parts)
+                    parts = []
+        if parts:
+            yield _joined(parts)
 
     # -- by scanning --------------------------------------------------------------------
 
@@ -314,6 +354,15 @@ class _Wanted:
         self._fragment_id, self._live, self._offsets, self._ranks = fragment
         self._read = self._given = 0
         return True
+
+
+def _joined(
+    parts: Sequence[tuple[Addresses, pa.RecordBatch]],
+) -> tuple[Addresses, pa.RecordBatch]:
+    if len(parts) == 1:
+        return parts[0]
+    addresses, batches = zip(*parts, strict=True)
+    return np.concatenate(addresses), pa.concat_batches(batches)
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:

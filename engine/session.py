@@ -53,7 +53,8 @@ class LanceSessionContext(SessionContext):
 
     It takes SessionContext's own arguments and does everything that one does. Its DataFrames
     are LanceDataFrames: their plans are rewritten when they run. `use_indexes=False` turns that
-    off. `cache_bytes` limits the bytes of index data that the session keeps in memory.
+    off. `cache_bytes` limits the bytes that the session keeps in memory: of indexes, and of
+    narrow columns that are read again and again.
 
     Threads may share a session.
     """

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datafusion_lance.engine import row_fetch
+from datafusion_lance.engine import kept_columns, row_fetch
 from datafusion_lance.engine.fetch_cost import by_scan, fixed_width, rows_a_read
 from datafusion_lance.engine.pushed_filter import Predicate, predicate_of
 from datafusion_lance.engine.row_fetch import RowReader
@@ -42,11 +42,18 @@ def reader_of(dataset: lance.LanceDataset) -> RowReader:
     return RowReader(Snapshot(dataset, ReaderCache(1 << 20)))
 
 
-@pytest.fixture(params=["take", "scan"])
+@pytest.fixture(params=["take", "scan", "cache"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     scan = request.param == "scan"
     monkeypatch.setattr(row_fetch, "by_scan", lambda types, wanted, stored: scan)
+    if request.param == "cache":
+        keep_columns_at_once(monkeypatch)
     return request.param
+
+
+def keep_columns_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the first read of a column keep it, as if reading it whole cost nothing."""
+    monkeypatch.setattr(kept_columns, "read_microseconds", lambda types, wanted, stored: 0.0)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["addresses", "stable row ids"])
@@ -96,6 +103,16 @@ def test_all_types(dataset: lance.LanceDataset, way: str, share: float) -> None:
     rows = some_of(table, share)
     schema = pa.schema([*dataset.schema, pa.field("_rowid", pa.uint64())])
     same(list(reader_of(dataset).fetch(rows, schema, None)), schema, expected(table, rows))
+
+
+def test_a_column_alone(dataset: lance.LanceDataset, way: str) -> None:
+    table = live(dataset)
+    reader = reader_of(dataset)
+    rows = some_of(table, 0.3)
+    for field in dataset.schema:
+        schema = pa.schema([field])
+        for _ in range(2):
+            same(list(reader.fetch(rows, schema, None)), schema, expected(table, rows))
 
 
 def test_columns_in_any_order(dataset: lance.LanceDataset, way: str) -> None:
