@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def test_label_list_times_every_contender_on_every_case(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     script = ROOT / "benchmarks" / "label_list.py"
-    options = ["--rows=20000", "--runs=2", f"--tables={tmp_path}", f"--json={report}"]
+    options = ["--rows=20000", "--runs=4", f"--tables={tmp_path}", f"--json={report}"]
     result = subprocess.run(
         [sys.executable, script, *options], capture_output=True, text=True, check=False
     )
@@ -22,10 +22,10 @@ def test_label_list_times_every_contender_on_every_case(tmp_path: Path) -> None:
     assert len(cases) == 4
     for timings in cases.values():
         assert {name: len(runs) for name, runs in timings.items()} == {
-            "datafusion-lance": 2,
-            "pylance scan": 2,
-            "pylance ds.sql": 2,
-            "DataFusion, no index": 2,
-            "DuckDB": 2,
-            "Polars": 2,
+            "datafusion-lance": 4,
+            "pylance scan": 4,
+            "pylance ds.sql": 4,
+            "DataFusion, no index": 4,
+            "DuckDB": 4,
+            "Polars": 4,
         }
