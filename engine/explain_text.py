@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from .explain_recheck import removed_in_json, removed_in_text
 from .scan_label import ScanLabel
 
 Labels = Mapping[str, ScanLabel]
@@ -50,7 +52,9 @@ def label_physical(plan: str, order: Order) -> str:
         if label is None:
             return found[0]
         line = f"{found[1]}{label.text}, {found[2]}"
-        measures = ", ".join(f"{key}={value}" for key, value in label.measures)
+        above = plan[: found.start()].splitlines()
+        ran = label.rechecked(partial(removed_in_text, above, found[0]))
+        measures = ", ".join(f"{key}={value}" for key, value in ran.measures)
         return f"{line[:-1]}{measures}]" if line.endswith("metrics=[]") else line
 
     return _LEAF_LINE.sub(labelled, plan)
@@ -70,12 +74,15 @@ def label_logical_json(plan: str, labels: Labels) -> str:
 def label_physical_json(plan: str, order: Order) -> str:
     """A physical plan as JSON."""
     tree = json.loads(plan)
-    leaves = [node for node in _nodes(tree) if node.get("Node Type") == "DatasetExec"]
+    leaves = [path for path in _paths(tree) if path[-1]["Node Type"] == "DatasetExec"]
     if len(leaves) != len(order):
         return plan
-    for node, label in zip(leaves, order, strict=True):
+    for (*above, node), label in zip(leaves, order, strict=True):
         if label is not None:
-            _put(node, label)
+            _put(
+                node,
+                label.rechecked(lambda returned, above=above: removed_in_json(above, returned)),
+            )
             node["Details"] = label_physical(node["Details"], [label])
     return _written(tree)
 
@@ -140,12 +147,17 @@ _LEAF_LINE = re.compile(r"^( *)DatasetExec: (.*)$", re.MULTILINE)
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
     """The nodes of a plan in JSON, a node before those below it."""
+    return (path[-1] for path in _paths(tree))
+
+
+def _paths(tree: Any) -> Iterator[list[dict[str, Any]]]:
+    """The same, each node after those above it."""
     for top in tree:
-        pending = [top["Plan"]]
+        pending = [[top["Plan"]]]
         while pending:
-            node = pending.pop()
-            yield node
-            pending.extend(reversed(node.get("Plans", [])))
+            path = pending.pop()
+            yield path
+            pending.extend([*path, child] for child in reversed(path[-1].get("Plans", [])))
 
 
 def _put(node: dict[str, Any], label: ScanLabel) -> None:

@@ -15,14 +15,15 @@ class ScanStats(SearchStats):
     `fetch` is how rows were read: `take` (by address), `scan` (whole fragments, masked),
     `scan+take` (both), `cache` (from columns kept in memory), `count` (counted without
     reading any) or `none` (there were none). `rows_fetched` counts rows before the pushed
-    filter, `fetch_bytes` their bytes in memory; `fetch_seconds` is the partitions' time
-    together.
+    filter, `fetch_bytes` their bytes in memory, `rows_returned` rows after it; `fetch_seconds`
+    is the partitions' time together.
     """
 
     fetch: str = "none"
     rows_fetched: int = 0
     fetch_bytes: int = 0
     fetch_seconds: float = 0.0
+    rows_returned: int = 0
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -35,3 +36,8 @@ class ScanStats(SearchStats):
             self.rows_fetched += rows
             self.fetch_bytes += nbytes
             self.fetch_seconds += seconds
+
+    def returned(self, rows: int) -> None:
+        """Counts rows that were handed to DataFusion."""
+        with self._lock:
+            self.rows_returned += rows

@@ -148,6 +148,11 @@ class IndexPartitionScan:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Batches as they are read; closing the iterator ends the reading."""
+        for batch in self._read():
+            self._scan.stats.returned(batch.num_rows)
+            yield batch
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
         scan, schema, predicate = self._scan, self.projected_schema, self._handed.predicate
         if isinstance(predicate, Literal):
             # FALSE or NULL: a filter that is TRUE is none.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ..indexes.query import AnyElement, leaves
 from .index_scan import IndexScan
 
 
@@ -31,6 +32,20 @@ class ScanLabel:
         parts = [f"table={self.table}", *(f"{key}={value}" for key, value in self.entries)]
         return "IndexScan: " + ", ".join(parts)
 
+    def rechecked(self, removed: Callable[[int], str | None]) -> ScanLabel:
+        """The label with the rows that a recheck of a superset removed.
+
+        `removed` tells them from the number of rows that the scan returned; None for none.
+        """
+        returned = dict(self.measures).get("rows_returned")
+        if returned is None or ("answer", "superset") not in self.entries:
+            return self
+        rows = removed(int(returned))
+        if rows is None:
+            return self
+        measures = (*self.measures, ("rows_removed_by_recheck", rows))
+        return dataclasses.replace(self, measures=measures)
+
     def quoted(self) -> ScanLabel:
         """The label for use between double quotes."""
         return ScanLabel(
@@ -50,6 +65,9 @@ def label_of(scan: IndexScan, *, ran: bool) -> ScanLabel:
         "query": "\\n".join(str(scan.query).splitlines()),
         "answer": "exact" if scan.query.exact else "superset",
     }
+    ranges = sum(leaf.search.range_count for leaf in leaves(scan.query, AnyElement))
+    if ranges:
+        entries["ranges"] = f"{ranges}"
     uncovered = sorted(scan.table.shown_fragments - scan.covered)
     if uncovered:
         entries["uncovered_fragments"] = f"[{', '.join(map(str, uncovered))}]"

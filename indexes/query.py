@@ -8,10 +8,10 @@ are known without reading a file.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -265,6 +265,20 @@ class Superset:
 
 
 Query: TypeAlias = HasAny | HasAll | AnyElement | And | Or | Not | Is | Superset
+
+
+_Leaf = TypeVar("_Leaf", HasAny, HasAll, AnyElement)
+
+
+def leaves(query: Query, kind: type[_Leaf]) -> Iterator[_Leaf]:
+    """The leaves of that kind, from left to right."""
+    if isinstance(query, kind):
+        yield query
+    elif isinstance(query, _Several):
+        for child in query.children:
+            yield from leaves(child, kind)
+    elif isinstance(query, Not | Is | Superset):
+        yield from leaves(query.child, kind)
 
 
 def evaluate(

@@ -339,6 +339,23 @@ class TestAnalyze:
         assert re.fullmatch(r"\d+\.\d{3}ms", said["search_time"])
         assert re.fullmatch(r"\d+\.\d{3}ms", said["fetch_time"])
 
+    def test_a_superset_says_what_its_recheck_removed(self, covered: Path) -> None:
+        session = a_session(covered)
+        query = (
+            "SELECT id FROM images WHERE (array_has(tags, 'a') AND id % 2 = 0) "
+            "OR array_has(tags, 'c')"
+        )
+        found = session.sql("SELECT id FROM images WHERE array_has_any(tags, ['a', 'c'])").count()
+        removed = found - session.sql(query).count()
+        assert removed > 0
+
+        text = explained(session, f"EXPLAIN ANALYZE {query}")["Plan with Metrics"]
+        assert f"rows_returned={found}, rows_removed_by_recheck={removed}]" in text
+        written = explained(session, f"EXPLAIN ANALYZE FORMAT pgjson {query}")["Plan with Metrics"]
+        assert f'"rows_removed_by_recheck": "{removed}"' in written
+        exact = explained(session, f"EXPLAIN ANALYZE {TAGGED}")["Plan with Metrics"]
+        assert "removed" not in exact
+
     def test_a_bound_table_says_it_too(self, covered: Path) -> None:
         plans = explained(
             a_session(covered),
