@@ -9,10 +9,7 @@ timed, all have to give the same answer.
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +20,7 @@ import polars as pl
 import pyarrow as pa
 
 from datafusion_lance.engine import LanceSessionContext
-from measure import Timing, interleaved, print_ratios
+from measure import Timing, interleaved, print_ratios, print_versions, write_report
 from tables import FOLDER, images
 
 OURS = "datafusion-lance"
@@ -117,17 +114,10 @@ def main() -> None:
     arguments.add_argument("--tables", type=Path, default=FOLDER, help="where tables are kept")
     arguments.add_argument("--json", type=Path, help="write every single timing to this file")
     given = arguments.parse_args()
-    packages = ("datafusion", "pylance", "duckdb", "polars")
-    versions = {package: version(package) for package in packages}
-    print(f"Python {platform.python_version()}", *(f"{p} {v}" for p, v in versions.items()))
+    print_versions()
     timings = run(images(given.rows, given.tables), given.runs)
     if given.json:
-        cases = {
-            title: {name: timing.runs for name, timing in case.items()}
-            for title, case in timings.items()
-        }
-        report = {"versions": versions, "rows": given.rows, "milliseconds": cases}
-        given.json.write_text(json.dumps(report, indent=1), encoding="utf-8")
+        write_report(given.json, timings)
 
 
 if __name__ == "__main__":

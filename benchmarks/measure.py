@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 
@@ -68,3 +72,23 @@ def print_ratios(title: str, timings: Mapping[str, Timing], ours: str) -> None:
             f"  {name:{width}}  {timing.median:10.2f}  {low:7.2f} … {high:8.2f}"
             f"  {len(timing.runs):4}  {ratio}"
         )
+
+
+def print_versions() -> None:
+    """One line: what is compared."""
+    print(f"Python {platform.python_version()}", *(f"{p} {v}" for p, v in versions().items()))
+
+
+def versions() -> dict[str, str]:
+    """The versions of the packages that are compared."""
+    return {name: version(name) for name in ("datafusion", "pylance", "duckdb", "polars")}
+
+
+def write_report(path: Path, timings: Mapping[str, Mapping[str, Timing]]) -> None:
+    """Every single timing, in milliseconds, by case and contender, as JSON."""
+    cases = {
+        title: {name: timing.runs for name, timing in case.items()}
+        for title, case in timings.items()
+    }
+    report = {"versions": versions(), "milliseconds": cases}
+    path.write_text(json.dumps(report, indent=1), encoding="utf-8")
