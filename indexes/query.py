@@ -19,6 +19,8 @@ from .answer import Answer, conjoin, disjoin, exclude, negate
 from .errors import CorruptIndexError, InvalidArgumentError, UnusableIndexError
 from .label_list import reader as label_list
 from .label_list.keys import bit_patterns
+from .list_element.key_range import ENUMERATION_LIMIT, KeySearch
+from .list_element.reader import ListElementReader
 from .literals import literals
 from .manifest import LanceIndex
 from .row_set import RowSet
@@ -99,6 +101,45 @@ class HasAll(_Labels):
 
     def __str__(self) -> str:
         return f"array_has_all({self.column}, [{self._needles()}])"
+
+
+@dataclass(frozen=True, slots=True)
+class AnyElement:
+    """`any_element(column, predicate)`: TRUE where one element of the list satisfies `search`.
+
+    `keys` are the current names of the index's keys, in key order. `whole` says that the
+    search is all of the predicate; else other conditions make its rows a superset.
+    `null_determined` says that each condition is UNKNOWN on an element exactly where its key
+    is NULL: then the rows are known on which a whole predicate is NULL, which are those of the
+    NULL lists and those with an UNKNOWN element and no TRUE one.
+    """
+
+    index: LanceIndex
+    column: str
+    keys: tuple[str, ...]
+    search: KeySearch
+    whole: bool
+    null_determined: bool
+
+    @property
+    def exact(self) -> bool:
+        return self.whole
+
+    @property
+    def null_known(self) -> bool:
+        """Whether the NULL rows are determined, in a number of ranges that is searched."""
+        return (
+            self.whole
+            and self.null_determined
+            and self.search.null_range_count <= ENUMERATION_LIMIT
+        )
+
+    @property
+    def indexes(self) -> frozenset[LanceIndex]:
+        return frozenset((self.index,))
+
+    def __str__(self) -> str:
+        return f"any_element({self.column}, {self.search.describe(self.keys)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +264,7 @@ class Superset:
         return str(self.child)
 
 
-Query: TypeAlias = HasAny | HasAll | And | Or | Not | Is | Superset
+Query: TypeAlias = HasAny | HasAll | AnyElement | And | Or | Not | Is | Superset
 
 
 def evaluate(
@@ -263,6 +304,8 @@ class _Search:
         """The answer, with NULL rows only where `null_wanted` and they are known."""
         if isinstance(query, HasAny | HasAll):
             return self._labels(query, null_wanted)
+        if isinstance(query, AnyElement):
+            return self._elements(query, null_wanted)
         if isinstance(query, And):
             return self._and(query, null_wanted)
         if isinstance(query, Or):
@@ -298,6 +341,12 @@ class _Search:
             assert inner.null is not None
             true = inner.null
         return Answer(true, RowSet.EMPTY if inner.exact else None, inner.exact)
+
+    def _elements(self, query: AnyElement, null_wanted: bool) -> Answer:
+        reader = ListElementReader(query.index, self._snapshot)
+        null_wanted = null_wanted and query.null_known
+        found = reader.answer(query.search, self._covered, self._stats, null_wanted=null_wanted)
+        return found if query.whole else Answer(found.true, None, exact=False)
 
     def _labels(self, query: HasAny | HasAll, null_wanted: bool) -> Answer:
         """A leaf: the union over the segments, each for the fragments that it covers."""
