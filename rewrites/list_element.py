@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import pyarrow as pa
 from datafusion.expr import Expr
 
 from ..indexes.list_element.details import KIND, Key, resolve_keys
 from ..indexes.list_element.key_range import ENUMERATION_LIMIT, In, IsNull, KeySearch
 from ..indexes.manifest import LanceIndex
 from ..indexes.query import AnyElement, Is, Or, Query, Superset
-from .any_element_form import FIELD_FUNCTION, ElementPredicate, is_null_literal
+from .any_element_form import FIELD_FUNCTION, ElementPredicate
 from .field_condition import Condition, Conjunction, Disjunction, read_conditions
 from .indexed_scan import IndexedScan
 from .key_search import BoundSearch, search_keys
@@ -183,7 +184,8 @@ def _query(column: str, readings: Sequence[_Reading]) -> Query:
 
 
 def _is_never_true(predicate: Expr) -> bool:
-    """The constants FALSE and NULL."""
-    return is_null_literal(predicate) or (
-        predicate.variant_name() == "Literal" and predicate.python_value().as_py() is False
-    )
+    """The constants FALSE and NULL of type Boolean."""
+    if predicate.variant_name() != "Literal":
+        return False
+    value = predicate.python_value()
+    return pa.types.is_boolean(value.type) and value.as_py() is not True
