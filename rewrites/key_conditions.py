@@ -205,12 +205,13 @@ def _equals(values: pa.Array) -> tuple[Ordinals, Ordinals]:
 
 def _keys(codec: KeyCodec, least: Ordinals, greatest: Ordinals) -> In | Between | None:
     """The keys with ordinals from each `least` to `greatest`, listed where they are few."""
-    order = np.argsort(least)
-    least, greatest = least[order], greatest[order]
     counts = greatest - least + 1
     count = int(counts.sum())
-    if count > len(least) + _LISTED and (least[1:] <= greatest[:-1] + 1).all():
-        return _between(codec, least[0], greatest[-1], open_ends=False)
+    if count > len(least) + _LISTED:
+        order = np.argsort(least)
+        beside = least[order][1:] <= greatest[order][:-1] + 1
+        if beside.all():
+            return _between(codec, least[order[0]], greatest[order[-1]], open_ends=False)
     if count > ENUMERATION_LIMIT:
         return None
     if count > len(least):
