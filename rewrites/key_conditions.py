@@ -211,7 +211,7 @@ def _keys(codec: KeyCodec, least: Ordinals, greatest: Ordinals) -> In | Between 
         order = np.argsort(least)
         beside = least[order][1:] <= greatest[order][:-1] + 1
         if beside.all():
-            return _between(codec, least[order[0]], greatest[order[-1]], open_ends=False)
+            return _between(codec, int(least.min()), int(greatest.max()), open_ends=False)
     if count > ENUMERATION_LIMIT:
         return None
     if count > len(least):

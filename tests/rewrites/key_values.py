@@ -27,7 +27,9 @@ INTEGERS = [
 def arrow_name(kind: pa.DataType) -> str:
     """The type as DataFusion's `arrow_cast` spells it."""
     if pa.types.is_timestamp(kind):
-        return f"Timestamp({kind.unit})" if kind.tz is None else f'Timestamp({kind.unit}, "{kind.tz}")'
+        return (
+            f"Timestamp({kind.unit})" if kind.tz is None else f'Timestamp({kind.unit}, "{kind.tz}")'
+        )
     if pa.types.is_decimal(kind):
         return f"Decimal{kind.bit_width}({kind.precision}, {kind.scale})"
     return {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from datafusion import SessionContext
@@ -94,8 +96,13 @@ def codec_of(name: str) -> KeyCodec:
     return codec
 
 
-def name_of(case: object) -> str | None:
-    return " → ".join(map(str, case)) or "itself" if isinstance(case, list) else None
+def name_of(case: Any) -> str | None:
+    if isinstance(case, list):
+        return " → ".join(map(str, case)) or "itself"
+    # Python's own values have no nanoseconds, and pytest would make an own name of them.
+    return (
+        f"{case.type} {case.cast('int64')}" if isinstance(case, pa.TimestampScalar) else str(case)
+    )
 
 
 def castable(keys: pa.Array, casts: list[pa.DataType], first: int = 0) -> list[int]:
@@ -242,3 +249,241 @@ def test_of_a_cast_that_may_raise_a_condition_finds_the_keys_that_do_not(
     name: str, casts: list[pa.DataType], data: st.DataObject
 ) -> None:
     check(name, casts, data, partial=True)
+
+
+TEXTS = [pa.string(), pa.large_string(), pa.string_view()]
+BINARIES = [pa.binary(), pa.large_binary(), pa.binary_view()]
+SOME_TEXT = st.text(st.sampled_from("ab\0\x7fé\uffff\U0001f600"), max_size=10)
+
+
+@pytest.mark.parametrize("seen", TEXTS, ids=str)
+@pytest.mark.parametrize(
+    "casts",
+    [[], *([kind] for kind in [*TEXTS, *BINARIES]), [pa.binary(), pa.string_view()]],
+    ids=name_of,
+)
+@one_in(15)
+@given(data=st.data())
+def test_text_compares_by_its_bytes(
+    seen: pa.DataType, casts: list[pa.DataType], data: st.DataObject
+) -> None:
+    target = [seen, *casts][-1]
+    texts = data.draw(st.lists(SOME_TEXT, min_size=1, max_size=12))
+    literals = st.binary(max_size=9) if target in BINARIES else SOME_TEXT
+    check_bytes(
+        codec_of("string" if seen == pa.string_view() else str(seen)),
+        pa.array([*texts, None], seen),
+        casts,
+        pa.array([data.draw(literals), data.draw(literals)], target),
+    )
+
+
+@pytest.mark.parametrize("seen", BINARIES, ids=str)
+@pytest.mark.parametrize("casts", [[], *([kind] for kind in BINARIES)], ids=name_of)
+@one_in(15)
+@given(data=st.data())
+def test_binary_values_compare_by_their_bytes(
+    seen: pa.DataType, casts: list[pa.DataType], data: st.DataObject
+) -> None:
+    values = data.draw(st.lists(st.binary(max_size=10), min_size=1, max_size=12))
+    check_bytes(
+        codec_of("binary" if seen == pa.binary_view() else str(seen)),
+        pa.array([*values, None], seen),
+        casts,
+        pa.array(values[:2], [seen, *casts][-1]),
+    )
+
+
+def check_bytes(
+    codec: KeyCodec, keys: pa.Array, casts: list[pa.DataType], literals: pa.Array
+) -> None:
+    true = comparisons(keys, casts, literals)
+    for j, literal in enumerate(literals):
+        for operator in OPERATORS:
+            condition = compared_with(codec, casts, operator, literal)
+            assert condition is not None
+            assert finds(condition, keys) == true[operator, j]
+    every = equal_to(codec, casts, literals)
+    assert isinstance(every, In)
+    assert finds(every, keys) == {i for j in range(len(literals)) for i in true["=", j]}
+    every.describe("k")
+
+
+@pytest.mark.parametrize("name", ["string", "large_string"])
+@one_in(5)
+@given(texts=st.lists(SOME_TEXT, min_size=1), prefix=SOME_TEXT)
+def test_a_prefix_finds_what_starts_with_it(name: str, texts: list[str], prefix: str) -> None:
+    codec = codec_of(name)
+    keys = pa.array([*texts, *(prefix + text for text in texts)], codec.arrow_type)
+    tables = {"t": pa.table({"i": range(len(keys)), "k": keys}), "q": pa.table({"p": [prefix]})}
+    true = _query(tables, "SELECT i FROM t, q WHERE starts_with(k, p)")["i"].to_pylist()
+    for given_ in (prefix, prefix.encode()):
+        condition = starting_with(codec, given_)
+        assert condition is not None
+        assert finds(condition, keys) == set(true)
+
+
+def test_a_prefix_of_binary_keys_is_binary() -> None:
+    codec = codec_of("binary")
+    condition = starting_with(codec, b"a\xff")
+    assert condition is not None
+    keys = pa.array([b"a", b"a\xfe", b"a\xff", b"a\xff\xff", b"b", None])
+    assert finds(condition, keys) == {2, 3}
+    assert starting_with(codec, "a") is None
+
+
+def test_only_text_and_binary_keys_have_a_prefix() -> None:
+    assert starting_with(codec_of("int8"), b"\0") is None
+
+
+# -- which literals are bound, and how ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "literal", "shown"),
+    [
+        ("int8", pa.scalar(300), "k IN ()"),
+        ("uint8", pa.scalar(-1), "k IN ()"),
+        ("int32", pa.scalar(0.5), "k IN ()"),
+        ("float", pa.scalar(0.9), "k IN ()"),
+        ("uint64", pa.scalar(-1, pa.decimal128(20, 0)), "k IN ()"),
+        ("date32:day", pa.scalar(1, pa.timestamp("s")), "k IN ()"),
+        ("float", pa.scalar(0.5), "k = 0.5"),
+        ("float", pa.scalar(-0.0), "k = 0.0"),
+        ("int64", pa.scalar(2.0**53), "k IN (9007199254740992, 9007199254740993)"),
+        ("string", pa.scalar(b"\xff", pa.binary()), "k = '\\xff'"),
+    ],
+    ids=name_of,
+)
+def test_a_literal_is_bound_to_the_keys_that_equal_it(
+    name: str, literal: pa.Scalar, shown: str
+) -> None:
+    values = pa.array([literal], literal.type)
+    condition = equal_to(codec_of(name), [literal.type], values)
+    assert condition is not None
+    assert condition.describe("k") == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "operator", "literal", "shown"),
+    [
+        ("float", ">", pa.scalar(0.9), "k > 0.9"),
+        ("float", "<=", pa.scalar(0.9), "k <= 0.9"),
+        ("float", ">=", pa.scalar(0.9), "k >= 0.90000004"),
+        ("float", ">=", pa.scalar(-0.0), "k >= -0.0"),
+        ("int32", ">", pa.scalar(2.5), "k > 2"),
+        ("int32", ">=", pa.scalar(2.5), "k >= 3"),
+        ("int8", "<", pa.scalar(300), "k IS NOT NULL"),
+        ("int8", ">", pa.scalar(300), "k >= -128 AND k < -128"),
+        ("int8", ">", pa.scalar(127), "k >= -128 AND k < -128"),
+        ("bool", ">", pa.scalar(0, pa.int32()), "k > FALSE"),
+        ("date32:day", "<", pa.scalar(86401, pa.timestamp("s")), "k < '1970-01-03'"),
+    ],
+    ids=name_of,
+)
+def test_a_bound_is_bound_to_the_last_key_inside_or_the_first_outside(
+    name: str, operator: str, literal: pa.Scalar, shown: str
+) -> None:
+    condition = compared_with(codec_of(name), [literal.type], operator, literal)
+    assert condition is not None
+    assert condition.describe("k") == shown
+    assert condition.empty == ("AND" in shown)
+
+
+def test_every_moment_of_a_day_is_one_range() -> None:
+    codec = codec_of("timestamp:us:-")
+    day = [pa.date32()]
+    one = equal_to(codec, day, pa.array([1], pa.date32()), partial=True)
+    assert isinstance(one, Between)
+    two = equal_to(codec, day, pa.array([2, 1, 2], pa.date32()), partial=True)
+    assert isinstance(two, Between)
+    keys = pa.array([86_400_000_000 * n // 2 for n in range(8)], pa.timestamp("us"))
+    assert finds(one, keys) == {2, 3}
+    assert finds(two, keys) == {2, 3, 4, 5}
+    assert equal_to(codec, day, pa.array([1, 3], pa.date32()), partial=True) is None
+
+
+def test_many_integers_beside_each_other_are_listed() -> None:
+    condition = equal_to(codec_of("int64"), [pa.float64()], pa.array(range(10_000)).cast("double"))
+    assert isinstance(condition, In)
+    assert condition == In.of(codec_of("int64"), pa.array(range(10_000)))
+
+
+def test_the_way_back_of_a_large_integer_is_searched() -> None:
+    codec = codec_of("uint64")
+    condition = equal_to(codec, [pa.float32()], pa.array([2.0**63, 2.0**64], pa.float32()))
+    assert condition is None  # two ranges of 2**39 keys and more, and others between them
+    one = equal_to(codec, [pa.float32()], pa.array([2.0**64], pa.float32()))
+    assert isinstance(one, Between)
+    assert one == Between.of(codec, low=pa.scalar(2**64 - 2**39, pa.uint64()))
+
+
+@pytest.mark.parametrize(("name", "casts"), RAISING, ids=name_of)
+def test_a_cast_that_may_raise_is_bound_only_on_demand(name: str, casts: list[pa.DataType]) -> None:
+    literals = of_bits(casts[-1], [0, 1])
+    assert equal_to(codec_of(name), casts, literals) is None
+    assert compared_with(codec_of(name), casts, "<", literals[0]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "casts", "literal"),
+    [
+        ("int32", [pa.string()], pa.scalar("5")),
+        ("string", [pa.int64()], pa.scalar(5)),
+        ("string", [pa.large_binary()], pa.scalar("5")),
+        ("binary", [pa.string()], pa.scalar("5")),
+        ("binary", [], pa.scalar("5")),
+        ("date32:day", [pa.string()], pa.scalar("2024-01-01")),
+        ("int32", [pa.bool_()], pa.scalar(True)),
+        ("bool", [pa.decimal128(5, 0)], pa.scalar(1, pa.decimal128(5, 0))),
+        ("float", [pa.decimal128(14, 7)], pa.scalar(1, pa.decimal128(14, 7))),
+        ("double", [pa.int64()], pa.scalar(5)),
+        ("int64", [pa.float16()], pa.scalar(1.0, pa.float16())),
+        ("int64", [pa.timestamp("s")], pa.scalar(5, pa.timestamp("s"))),
+        ("int8", [pa.decimal128(20, 2), pa.decimal128(20, 0)], pa.scalar(5, pa.decimal128(20, 0))),
+        ("int8", [pa.decimal128(20, 0), pa.float64()], pa.scalar(5.0)),
+        ("timestamp:us:Europe/Berlin", [pa.date32()], pa.scalar(5, pa.date32())),
+        ("timestamp:us:-", [pa.timestamp("us", "+02:00")], pa.scalar(5, pa.timestamp("us", "UTC"))),
+        ("timestamp:us:-", [pa.time64("us")], pa.scalar(5, pa.time64("us"))),
+        ("timestamp:us:-", [], pa.scalar(5, pa.timestamp("us", "UTC"))),
+        ("timestamp:us:-", [], pa.scalar(5, pa.timestamp("ns"))),
+        ("int8", [], pa.scalar(5)),
+        ("float", [pa.float64()], pa.scalar(float("nan"))),
+    ],
+    ids=name_of,
+)
+def test_what_cannot_be_said_exactly_is_not_bound(
+    name: str, casts: list[pa.DataType], literal: pa.Scalar
+) -> None:
+    codec = codec_of(name)
+    assert equal_to(codec, casts, pa.array([literal], literal.type), partial=True) is None
+    for operator in OPERATORS:
+        assert compared_with(codec, casts, operator, literal, partial=True) is None
+
+
+def test_instants_in_two_zones_are_the_same_count() -> None:
+    codec = codec_of("timestamp:us:Europe/Berlin")
+    literal = pa.scalar(5, pa.timestamp("us", "UTC"))
+    keys = pa.array([4, 5, 6], pa.timestamp("us", "Europe/Berlin"))
+    equal = equal_to(codec, [], pa.array([literal], literal.type))
+    above = compared_with(codec, [], ">", literal)
+    assert equal is not None
+    assert above is not None
+    assert finds(equal, keys) == {1}
+    assert finds(above, keys) == {2}
+
+
+def test_no_literals_find_nothing() -> None:
+    assert equal_to(codec_of("int8"), [pa.int64()], pa.array([], pa.int64())) == In(
+        codec_of("int8"), ()
+    )
+
+
+def test_null_and_other_operators_are_refused() -> None:
+    codec = codec_of("int8")
+    with pytest.raises(ValueError, match="NULL"):
+        equal_to(codec, [pa.int64()], pa.array([1, None]))
+    with pytest.raises(ValueError, match="NULL"):
+        compared_with(codec, [pa.int64()], "<", pa.scalar(None, pa.int64()))
+    with pytest.raises(InvalidArgumentError, match="operator: got '<>'"):
+        compared_with(codec, [], "<>", pa.scalar(1, pa.int8()))
