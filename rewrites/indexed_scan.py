@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -46,7 +47,11 @@ class IndexedScan:
         return self.schema.field(column).type.value_type
 
     def index_on(self, column: str, kind: str) -> LanceIndex | None:
-        """The usable index of that kind on the column; one that covers nothing is noted."""
+        """The first usable index of that kind on the column."""
+        return next(self.indexes_on(column, kind), None)
+
+    def indexes_on(self, column: str, kind: str) -> Iterator[LanceIndex]:
+        """The usable indexes of that kind on the column; one that covers nothing is noted."""
         for index in self.snapshot.indexes_on(column):
             if index.kind != kind:
                 continue
@@ -56,9 +61,9 @@ class IndexedScan:
                 self.notes.append(f"table {self.table_name}: {error}")
                 continue
             if covered:
-                return index
-            self.note(index, "covers no fragment of this version")
-        return None
+                yield index
+            else:
+                self.note(index, "covers no fragment of this version")
 
     def note(self, index: LanceIndex, reason: str) -> None:
         """Records why the index does not serve a predicate."""

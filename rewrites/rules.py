@@ -9,10 +9,11 @@ from datafusion.expr import Expr
 from ..indexes.query import Query
 from .indexed_scan import IndexedScan
 from .label_list import read_label_list
+from .list_element import read_list_element
 
 Rule = Callable[[Expr, IndexedScan], Query | None]
 
-RULES: tuple[Rule, ...] = (read_label_list,)
+RULES: tuple[Rule, ...] = (read_label_list, read_list_element)
 
 
 def read_leaf(predicate: Expr, scan: IndexedScan) -> Query | None:
