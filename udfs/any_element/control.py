@@ -76,18 +76,11 @@ def _without_probes(plan: str, marks: dict[int, int]) -> str:
 
 
 def _leveled(plan: str) -> str:
-    """Without what differs by the statement's text, the function's name and what is known of NULLs."""
+    """Without the statement's own text, the function's name and what is known about NULLs."""
     plan = _DEFINITION.sub("definition", plan)
     return _NULLABLE.sub("", plan.replace("array_any_match(", f"{NAME}("))
 
 
 def _in_quotes(text: str) -> str:
-    for plain, escaped in (
-        ("\\", "\\\\"),
-        ('"', '\\"'),
-        ("\n", "\\n"),
-        ("\t", "\\t"),
-        ("\r", "\\r"),
-    ):
-        text = text.replace(plain, escaped)
-    return text
+    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+    return "".join(escapes.get(character, character) for character in text)

@@ -40,7 +40,7 @@ def same_expressions(statement: CallingStatement) -> list[int]:
 
 
 def shown_elements(plan: str) -> dict[int, list[pa.DataType]]:
-    """By number, the types of the elements of probed lists, as far as a plan's `repr` shows them."""
+    """By number, the types of probed lists' elements, as far as a plan's `repr` shows them."""
     found: dict[int, list[pa.DataType]] = {}
     for match in _PROBED.finditer(plan):
         body, _ = read_node(plan, match.end())

@@ -1,4 +1,4 @@
-"""Statements that call `any_element`, planned with DataFusion's own `array_any_match` in its place."""
+"""Statements that call `any_element`, planned with `array_any_match` in its place."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ class AnyElementStatements:
         query: str,
         options: SQLOptions | None = None,
         param_values: Mapping[str, Any] | None = None,
-        **named_params: Any,
+        named_params: Mapping[str, Any] | None = None,
     ) -> DataFrame | None:
-        """What `context.sql` of the same arguments would give if it had the function.
+        """What `context.sql` would give of the same arguments if it had the function.
 
         None where `context.sql` may be asked itself: where no call is found, where the text
         cannot be read, or where the session has a function of that name. An output column
@@ -93,16 +93,16 @@ class AnyElementStatements:
         Raises InvalidArgumentError for a call that is none of a list of structs and a predicate
         on its fields, and DataFusion's errors for the rest.
         """
-        values = dict(param_values or {})
+        values, named = dict(param_values or {}), dict(named_params or {})
         if self._prepared:
             prepared = self._prepared_context(query, context.enable_ident_normalization())
             if prepared is not None:
-                return _moved(prepared.sql(query, options, values, **named_params), context)
-        given = (query, *(str(value) for value in named_params.values()))
+                return _moved(prepared.sql(query, options, values, **named), context)
+        given = (query, *(str(value) for value in named.values()))
         if not any(NAME in text.lower() for text in given) or _has_function(context):
             return None
         try:
-            text = _filled_in(query, named_params)
+            text = _filled_in(query, named)
         except UnreadableTextError:
             return None
         readers = Readers(context)
