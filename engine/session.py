@@ -18,6 +18,7 @@ from lance import LanceDataset
 
 from ..indexes.cache import ReaderCache
 from ..indexes.errors import InvalidArgumentError
+from ..udfs.any_element.statement import AnyElementStatements
 from .adoption import Method, inherit
 from .dataframe import LanceDataFrame
 from .environment import execution_of
@@ -92,6 +93,7 @@ class LanceSessionContext(SessionContext):
     def _begin(self, use_indexes: bool, cache: ReaderCache) -> None:
         self.use_indexes = use_indexes
         self._cache = cache
+        self._any_element = AnyElementStatements()
         self._replacing = threading.Lock()
         self._replacements = 0
 
@@ -237,7 +239,8 @@ class LanceSessionContext(SessionContext):
     ) -> DataFrame:
         """SessionContext's `sql`; the plan is rewritten when the result runs.
 
-        A DataFrame given for a placeholder is planned as a part of the query.
+        The query may call `any_element(list, 'predicate')`. A DataFrame given for a placeholder
+        is planned as a part of the query.
         """
         views: dict[str, DataFrame] = {}
         for placeholder, value in named_params.items():
@@ -249,13 +252,23 @@ class LanceSessionContext(SessionContext):
             for view, dataframe in views.items():
                 self.register_view(view, dataframe)
             return self.adopt(
-                self._resolving(
-                    lambda: SessionContext.sql(self, query, options, param_values, **named_params)
-                )
+                self._resolving(lambda: self._plan(query, options, param_values, named_params))
             )
         finally:
             for view in views:
                 self.deregister_table(view)
+
+    def _plan(
+        self,
+        query: str,
+        options: SQLOptions | None,
+        param_values: dict[str, Any] | None,
+        named_params: dict[str, Any],
+    ) -> DataFrame:
+        calling = self._any_element.sql(self.plain, query, options, param_values, named_params)
+        if calling is not None:
+            return calling
+        return SessionContext.sql(self, query, options, param_values, **named_params)
 
     def table(self, name: str) -> DataFrame:
         """The registered table of that name."""

@@ -1,0 +1,81 @@
+"""Private contexts in which statements are planned that the session's own dialect cannot say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from datafusion import SessionContext
+from datafusion.catalog import CatalogProviderList
+from datafusion.common import DFSchema
+
+from .tokens import Token, reads_plainly
+
+_DIALECT_WITH_LAMBDAS = "duckdb"
+
+# Both read PLAIN text alike; of all dialects only these two have this operator.
+_ONLY_GENERIC_AND_DUCKDB = "1 // 2"
+
+
+class Readers:
+    """Copies of a context that read text in its own dialect (`own`) or in one with lambdas.
+
+    They share the catalogs, tables, runtime and functions of the context. What is set or
+    registered in them is out of its sight; tables that are made in them are in its catalogs.
+    """
+
+    def __init__(self, context: SessionContext) -> None:
+        self._context = context
+
+    @cached_property
+    def own(self) -> SessionContext:
+        return _copy(self._context)
+
+    @cached_property
+    def lambdas(self) -> SessionContext:
+        copy = _copy(self._context)
+        copy.sql(f"SET datafusion.sql_parser.dialect = '{_DIALECT_WITH_LAMBDAS}'")
+        return copy
+
+    @cached_property
+    def normalize(self) -> bool:
+        """Whether names without quotes are in lower case."""
+        return self._context.enable_ident_normalization()
+
+    @cached_property
+    def agree(self) -> bool:
+        """Whether both dialects read alike what `reads_plainly`."""
+        try:
+            self._context.parse_sql_expr(_ONLY_GENERIC_AND_DUCKDB, DFSchema.empty())
+        except Exception:  # DataFusion's errors have no type of their own
+            return False
+        return True
+
+    def agree_on(self, tokens: Sequence[Token]) -> bool:
+        """Whether a text is surely the same in both dialects; False where a plan has to tell."""
+        return self.agree and reads_plainly(tokens)
+
+
+def _copy(context: SessionContext) -> SessionContext:
+    # The one method that copies the state of a session whole.
+    copy = context.enable_url_table()
+    # It also reads names of files as tables; a session does so only where it was asked to.
+    copy.register_catalog_provider_list(_Catalogs(context))
+    return copy
+
+
+class _Catalogs(CatalogProviderList):
+    """The catalogs of a context."""
+
+    def __init__(self, owner: SessionContext) -> None:
+        self._owner = owner
+
+    def catalog_names(self) -> set[str]:
+        return self._owner.catalog_names()
+
+    def catalog(self, name: str) -> Any:
+        return self._owner.catalog(name).catalog if name in self.catalog_names() else None
+
+    def register_catalog(self, name: str, catalog: Any) -> None:
+        self._owner.register_catalog_provider(name, catalog)

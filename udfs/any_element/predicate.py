@@ -1,0 +1,303 @@
+"""A predicate on the fields of an element, as the body of a lambda over the element.
+
+DataFusion reads a field of a null element, and of a null struct inside one, as what lies under
+it. So each field read of the predicate is masked: NULL where what it is read from is NULL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from ...indexes.errors import InvalidArgumentError
+from .debug_form import quoted
+from .expressions import ELEMENT, ElementExpressions, LambdaBodies
+from .membership import Membership, find_memberships
+from .planning import Readers
+from .tokens import Kind, Token, UnreadableTextError, joined, tokenize
+
+_PROBE = "__any_element_probe"
+
+_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+_UNKNOWN = re.compile(r'No field named ((?:"(?:[^"]|"")*"|[^".\s]|\.(?=\S))+)')
+
+_REFUSED = {
+    "AggregateFunction(": "without aggregate functions",
+    "WindowFunction(": "without window functions",
+    "input: Window(": "without window functions",
+    "Placeholder(": "without placeholders",
+    "subquery": "without subqueries",
+    "Alias(": "without aliases",
+    "Unnest(": "without unnest",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRead:
+    """A field as the predicate names it: `box.width`, `"a b"`, `box['width']`.
+
+    `first` and `last` are its tokens, `path` the names from the element on.
+    """
+
+    first: int
+    last: int
+    path: tuple[str, ...]
+
+
+def lambda_body(predicate: str, element: pa.DataType, readers: Readers) -> str:
+    """SQL of the lambda's body: the predicate with its field reads masked.
+
+    The text is proved to be the predicate: planned, and with its masks taken off, it is the
+    expression that DataFusion makes of the predicate over a table of the elements. A predicate
+    that is NULL without a type is UNKNOWN on every element.
+
+    Two things are not as in DataFusion: IN on floats finds both zeros, as its `=` does, and two
+    INs on the same operand that exclude each other are UNKNOWN where it is NULL, not FALSE.
+
+    Raises InvalidArgumentError for a text that is not one scalar boolean expression over the
+    element's fields, and for elements that are no structs.
+    """
+    if not pa.types.is_struct(element):
+        raise InvalidArgumentError("list_expr", f"a list of {element}", "a list of structs")
+    return _Predicate(predicate, element, readers).body()
+
+
+def masked(path: Sequence[str]) -> str:
+    """SQL that reads a field and is NULL where the element, or a struct on the way, is NULL.
+
+    >>> masked(["label"])
+    "CASE WHEN __element IS NOT NULL THEN __element['label'] END"
+    """
+    read = ELEMENT
+    for depth, name in enumerate(path):
+        source = f"({read})" if depth else read
+        read = f"CASE WHEN {source} IS NOT NULL THEN {source}[{quoted(name)}] END"
+    return read
+
+
+class _Predicate:
+    """One predicate on its way to a lambda's body."""
+
+    def __init__(self, text: str, element: pa.StructType, readers: Readers) -> None:
+        self._text = text
+        self._element = element
+        self._readers = readers
+        try:
+            self._tokens = tokenize(text)
+            self._fields = ElementExpressions(readers.own, element)
+            self._bodies = LambdaBodies(readers.lambdas, element)
+        except UnreadableTextError as error:
+            raise self._refusal("one expression", str(error)) from error
+        except Exception as error:
+            got = f"a list of {element}"
+            raise InvalidArgumentError(
+                "list_expr", got, f"a list of structs that make a table ({error})"
+            ) from error
+        self._memberships: tuple[Membership, ...] = ()
+
+    def body(self) -> str:
+        plain = joined(self._tokens)
+        try:
+            form, type_ = self._fields.form(plain), self._fields.type_of(plain)
+        except Exception as error:
+            raise self._unplanned(error) from error
+        shown = _STRINGS.sub('""', self._fields.form(self._without_quotes()))
+        for sign, condition in _REFUSED.items():
+            if sign in shown:
+                raise self._refusal(f"an expression {condition}")
+        if not (pa.types.is_boolean(type_) or pa.types.is_null(type_)):
+            raise self._refusal(f"a boolean expression; this one is {type_}")
+        reads = self._proved_reads(form)
+        body = self._render(reads)
+        memberships = find_memberships(self._tokens, form, self._element, self._readers.own)
+        if memberships:
+            self._memberships = memberships
+            body = self._render(reads)
+        return f"CAST(({body}) AS BOOLEAN)" if pa.types.is_null(type_) else body
+
+    def _without_quotes(self) -> str:
+        """The text with no double quote inside of its strings.
+
+        A form does not escape them there, so that its own would not be told from them.
+        """
+        return joined(
+            replace(token, source=token.source.replace('"', "."))
+            if token.kind in (Kind.STRING, Kind.OTHER_STRING)
+            else token
+            for token in self._tokens
+        )
+
+    # Which tokens are fields
+
+    def _proved_reads(self, form: str) -> list[FieldRead]:
+        reads = list(self._candidates())
+        leftover = self._difference(reads, form)
+        if leftover is None:
+            # A name may also be a type's, a unit of time or the like: let DataFusion say.
+            reads = [read for read in reads if self._is_column(read, form)]
+            leftover = self._difference(reads, form)
+        if leftover is None:
+            raise self._refusal("an expression that is the same one inside a lambda")
+        if leftover > self._map_reads(reads):
+            raise self._refusal("nested fields written as struct.field or struct['field']")
+        return reads
+
+    def _candidates(self) -> Iterator[FieldRead]:
+        """The tokens that are named as a field is, with the nested names that follow them."""
+        tokens = self._tokens
+        index = 0
+        while index < len(tokens):
+            name = self._name(tokens[index])
+            follows_dot = index > 0 and tokens[index - 1].is_symbol(".")
+            calls = index + 1 < len(tokens) and tokens[index + 1].is_symbol("(")
+            if name is None or follows_dot or calls or self._element.get_field_index(name) < 0:
+                index += 1
+                continue
+            read = self._nested(index, name)
+            yield read
+            index = read.last + 1
+
+    def _nested(self, index: int, name: str) -> FieldRead:
+        tokens, path, last = self._tokens, [name], index
+        type_ = self._element.field(name).type
+        while pa.types.is_struct(type_):
+            following = tokens[last + 1 : last + 4]
+            if len(following) > 1 and following[0].is_symbol("."):
+                inner, end = self._name(following[1]), last + 2
+            elif len(following) > 2 and following[0].is_symbol("["):
+                is_name = following[1].kind is Kind.STRING and following[2].is_symbol("]")
+                inner, end = following[1].value if is_name else None, last + 3
+            else:
+                break
+            if inner is None or type_.get_field_index(inner) < 0:
+                break
+            path.append(inner)
+            type_, last = type_.field(inner).type, end
+        return FieldRead(index, last, tuple(path))
+
+    def _name(self, token: Token) -> str | None:
+        if token.kind is Kind.QUOTED_NAME:
+            return token.value
+        if token.kind is Kind.WORD:
+            return _ascii_lower(token.value) if self._readers.normalize else token.value
+        return None
+
+    def _map_reads(self, reads: Sequence[FieldRead]) -> int:
+        """How many of the fields are maps, of which a key is read."""
+        return sum(
+            pa.types.is_map(self._type(read.path))
+            and self._tokens[read.last + 1 : read.last + 2] != []
+            and self._tokens[read.last + 1].is_symbol("[")
+            for read in reads
+        )
+
+    def _type(self, path: Sequence[str]) -> pa.DataType:
+        type_: pa.DataType = self._element
+        for name in path:
+            type_ = type_.field(name).type
+        return type_
+
+    def _difference(self, reads: Sequence[FieldRead], form: str) -> int | None:
+        """None where the text with these reads masked is another expression.
+
+        Otherwise how many field reads of it are not masked.
+        """
+        try:
+            body = self._bodies.form(self._render(reads))
+            # Longer paths first: they contain the shorter ones.
+            paths = {read.path: read for read in reads}
+            for number, path in enumerate(sorted(paths, key=len, reverse=True)):
+                read = paths[path]
+                mark = f"\0{number}\0"
+                body = body.replace(self._bodies.form(masked(path)), mark)
+                text = joined(self._tokens[read.first : read.last + 1])
+                form = form.replace(self._fields.form(text), mark)
+        except Exception:  # DataFusion's errors have no type of their own
+            return None
+        return form.count(" GetFieldFunc ") if body == form else None
+
+    def _is_column(self, read: FieldRead, form: str) -> bool:
+        """Whether DataFusion takes the token for a column: another one then fits in its place."""
+        probe = pa.field(_PROBE, self._element.field(read.path[0]).type)
+        try:
+            probing = ElementExpressions(self._readers.own, [*self._element, probe])
+            before, after = self._tokens[: read.first], self._tokens[read.first + 1 :]
+            text = f"{joined(before)} {_PROBE} {joined(after)}"
+            column = probing.form(self._tokens[read.first].source)
+            return probing.form(text).replace(probing.form(_PROBE), column) == form
+        except Exception:  # DataFusion's errors have no type of their own
+            return False
+
+    # Text
+
+    def _render(self, reads: Sequence[FieldRead]) -> str:
+        return self._text_of(reads, 0, len(self._tokens) - 1)
+
+    def _text_of(
+        self,
+        reads: Sequence[FieldRead],
+        first: int,
+        last: int,
+        within: Membership | None = None,
+    ) -> str:
+        """Tokens `first` to `last` with the reads masked and the memberships written out."""
+        masks = {read.first: read for read in reads}
+        memberships: dict[int, Membership] = {}
+        for membership in self._memberships:
+            inside = first <= membership.first and membership.last <= last
+            if inside and membership is not within:
+                # Of two that begin together the longer one holds the other.
+                other = memberships.get(membership.first)
+                if other is None or other.last < membership.last:
+                    memberships[membership.first] = membership
+        parts: list[str] = []
+        index, end = first, None
+        while index <= last:
+            token = self._tokens[index]
+            if end is not None and token.start > end:
+                parts.append(" ")
+            if index in memberships:
+                membership = memberships[index]
+                parts.append(
+                    membership.write(
+                        lambda a, b, holder=membership: self._text_of(reads, a, b, holder)
+                    )
+                )
+                index = membership.last
+            elif index in masks and masks[index].last <= last:
+                parts.append(f"({masked(masks[index].path)})")
+                index = masks[index].last
+            else:
+                parts.append(token.source)
+            end = self._tokens[index].end
+            index += 1
+        return "".join(parts)
+
+    # Errors
+
+    def _refusal(self, takes: str, reason: str = "") -> InvalidArgumentError:
+        return InvalidArgumentError(
+            "predicate", self._text, f"{takes} ({reason})" if reason else takes
+        )
+
+    def _unplanned(self, error: Exception) -> InvalidArgumentError:
+        reason = str(error).removeprefix("DataFusion error: ")
+        names = ", ".join(field.name for field in self._element) or "none"
+        if any(token.is_word("select") for token in self._tokens):
+            return self._refusal("an expression without subqueries", reason)
+        if "No field named" in reason:
+            unknown = _UNKNOWN.search(reason)
+            return self._refusal(
+                f"the fields of the element: {names}; "
+                f"{unknown.group(1) if unknown else 'another'} is none of them"
+            )
+        return self._refusal(f"one boolean expression over the element's fields: {names}", reason)
+
+
+def _ascii_lower(name: str) -> str:
+    """As DataFusion normalizes names: other letters keep their case."""
+    return "".join(c.lower() if c.isascii() else c for c in name)

@@ -1,0 +1,245 @@
+"""Statements that call `any_element`, planned with `array_any_match` in its place."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+from datafusion import DataFrame, SessionContext, SQLOptions
+
+from .calls import NAME, CallingStatement, find_calls
+from .planning import Readers
+from .predicate import lambda_body
+from .statement_planning import StatementPlanning, WrittenStatement
+from .tokens import Kind, Token, UnreadableTextError, tokenize
+
+_REMEMBERED = 256
+
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class _Memory(Generic[Key, Value]):
+    """The values that were used last, `limit` of them or all. Threads may share it."""
+
+    def __init__(self, limit: int | None = _REMEMBERED) -> None:
+        self._lock = threading.Lock()
+        self._values: dict[Key, Value] = {}
+        self._limit = limit
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: Key) -> Value | None:
+        with self._lock:
+            value = self._values.pop(key, None)
+            if value is not None:
+                self._values[key] = value
+            return value
+
+    def put(self, key: Key, value: Value) -> None:
+        with self._lock:
+            self._values.pop(key, None)
+            self._values[key] = value
+            if self._limit is not None and len(self._values) > self._limit:
+                del self._values[next(iter(self._values))]
+
+    def drop(self, key: Key) -> None:
+        with self._lock:
+            self._values.pop(key, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A statement and the plan that it gave, in full."""
+
+    written: WrittenStatement
+    form: tuple[str, str]
+
+
+class AnyElementStatements:
+    """Plans the statements of one session that call `any_element`.
+
+    Each call is written as `array_any_match` over a lambda (`predicate.lambda_body`), and the
+    statement is planned in a private context whose dialect has lambdas. A statement that this
+    dialect reads otherwise than the session's is refused. What comes out is a DataFrame of the
+    session. Threads may share it.
+    """
+
+    def __init__(self) -> None:
+        self._bodies = _Memory[tuple[str, str, bool], str]()
+        self._planned = _Memory[tuple[str, bool], _Planned]()
+        self._prepared = _Memory[str, SessionContext](limit=None)
+
+    def sql(
+        self,
+        context: SessionContext,
+        query: str,
+        options: SQLOptions | None = None,
+        param_values: Mapping[str, Any] | None = None,
+        named_params: Mapping[str, Any] | None = None,
+    ) -> DataFrame | None:
+        """What `context.sql` would give of the same arguments if it had the function.
+
+        None where `context.sql` may be asked itself: where no call is found, where the text
+        cannot be read, or where the session has a function of that name. An output column
+        without alias is named as a function's would be (`any_element(t.d,Utf8("…"))`); inside
+        of views and subqueries it has the name of what it is planned as.
+
+        Raises InvalidArgumentError for a call that is none of a list of structs and a predicate
+        on its fields, and DataFusion's errors for the rest.
+        """
+        values, named = dict(param_values or {}), dict(named_params or {})
+        if self._prepared:
+            prepared = self._prepared_context(query, context.enable_ident_normalization())
+            if prepared is not None:
+                return _moved(prepared.sql(query, options, values, **named), context)
+        given = (query, *(str(value) for value in named.values()))
+        if not any(NAME in text.lower() for text in given) or _has_function(context):
+            return None
+        try:
+            text = _filled_in(query, named)
+        except UnreadableTextError:
+            return None
+        readers = Readers(context)
+        again = self._planned_again(text, readers, options, values)
+        if again is not None:
+            return _moved(again, context)
+        statement = find_calls(text, _strings(values), normalize=readers.normalize)
+        if statement is None:
+            return None
+        frame = self._plan(statement, readers, options, values)
+        if statement.tokens[0].is_word("prepare"):
+            self._keep_prepared(statement, context, readers)
+        return _moved(frame, context)
+
+    def _plan(
+        self,
+        statement: CallingStatement,
+        readers: Readers,
+        options: SQLOptions | None,
+        values: dict[str, Any],
+    ) -> DataFrame:
+        planning = StatementPlanning(
+            statement, readers, lambda predicate, element: self.body(predicate, element, readers)
+        )
+        text = planning.written()
+        frame = readers.lambdas.sql(text, options, values)
+        written = WrittenStatement(text, planning.names(frame))
+        if planning.agreed and all(
+            readers.agree_on(tokenize(c.predicate)) for c in statement.calls
+        ):
+            planned = _Planned(written, _form(frame))
+            self._planned.put((statement.text, readers.normalize), planned)
+        return written.named(frame)
+
+    def _planned_again(
+        self,
+        text: str,
+        readers: Readers,
+        options: SQLOptions | None,
+        values: dict[str, Any],
+    ) -> DataFrame | None:
+        """A statement as it was written before, where it still gives the plan that it gave."""
+        planned = self._planned.get((text, readers.normalize))
+        if planned is None or not readers.agree:
+            return None
+        try:
+            frame = readers.lambdas.sql(planned.written.text, options, values)
+        except Exception:  # DataFusion's errors have no type of their own
+            return None
+        return planned.written.named(frame) if _form(frame) == planned.form else None
+
+    def body(self, predicate: str, element: pa.DataType, readers: Readers) -> str:
+        """The lambda's body for a predicate; kept where no dialect makes anything else of it."""
+        key = (predicate, str(element), readers.normalize)
+        agreed = readers.agree_on(tokenize(predicate))
+        body = self._bodies.get(key) if agreed else None
+        if body is None:
+            body = lambda_body(predicate, element, readers)
+            if agreed:
+                self._bodies.put(key, body)
+        return body
+
+    # Prepared statements live in the context that planned them
+
+    def _keep_prepared(
+        self, statement: CallingStatement, context: SessionContext, readers: Readers
+    ) -> None:
+        name = _statement_name(statement.tokens, readers.normalize)
+        if name is not None:
+            # The session has to know that the name is taken, and to be able to free it.
+            context.sql(f"PREPARE {statement.tokens[1].source} AS SELECT NULL")
+            self._prepared.put(name, readers.lambdas)
+
+    def _prepared_context(self, query: str, normalize: bool) -> SessionContext | None:
+        try:
+            tokens = tokenize(query)
+        except UnreadableTextError:
+            return None
+        if tokens and tokens[0].is_word("explain"):
+            tokens = tokens[1:]
+        name = _statement_name(tokens, normalize)
+        if name is None or tokens[0].kind is not Kind.WORD:
+            return None
+        if tokens[0].is_word("execute"):
+            return self._prepared.get(name)
+        if tokens[0].is_word("deallocate"):
+            self._prepared.drop(name)
+        return None
+
+
+def _statement_name(tokens: Sequence[Token], normalize: bool) -> str | None:
+    """The name behind PREPARE, EXECUTE or DEALLOCATE [PREPARE]."""
+    named = [token for token in tokens[1:3] if not token.is_word("prepare")]
+    if not named or named[0].kind not in (Kind.WORD, Kind.QUOTED_NAME):
+        return None
+    if named[0].kind is Kind.WORD and normalize:
+        return named[0].value.lower()
+    return named[0].value
+
+
+def _has_function(context: SessionContext) -> bool:
+    for find in (context.udf, context.udaf, context.udwf):
+        try:
+            find(NAME)
+        except KeyError:
+            continue
+        return True
+    return False
+
+
+def _strings(values: Mapping[str, Any]) -> dict[str, str]:
+    """The texts among the values for placeholders."""
+    plain = {
+        name: value.as_py() if isinstance(value, pa.Scalar) else value
+        for name, value in values.items()
+    }
+    return {name: value for name, value in plain.items() if isinstance(value, str)}
+
+
+def _filled_in(query: str, named_params: Mapping[str, Any]) -> str:
+    """The query with its placeholders `$name` replaced by the text given for the name."""
+    if not named_params:
+        return query
+    parts: list[str] = []
+    position = 0
+    for token in tokenize(query):
+        if token.kind is Kind.PLACEHOLDER and token.value[1:] in named_params:
+            parts += [query[position : token.start], str(named_params[token.value[1:]])]
+            position = token.end
+    return "".join([*parts, query[position:]])
+
+
+def _moved(frame: DataFrame, context: SessionContext) -> DataFrame:
+    return context.create_dataframe_from_logical_plan(frame.logical_plan())
+
+
+def _form(frame: DataFrame) -> tuple[str, str]:
+    """The plan in its two forms: in full without subqueries, and with subqueries in short."""
+    plan = frame.logical_plan()
+    return repr(plan), plan.display_indent_schema()
