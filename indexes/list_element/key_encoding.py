@@ -339,21 +339,24 @@ def _blocks_of(values: pa.Array) -> pa.BinaryArray:
     if len(rows) < len(lengths):
         begin, left, place = begin[rows], left[rows], place[rows]
     for _ in range(_SHORT_BLOCKS):
+        if not len(left):
+            break
         _copy_blocks(data, begin, left, out, place, _SHORT)
         rows = np.flatnonzero(left > _SHORT)
         begin, left, place = begin[rows] + _SHORT, left[rows] - _SHORT, place[rows] + _SHORT + 1
-    # A value may have thousands of long blocks: all of them are copied at once.
-    blocks = (left + (_LONG - 1)) // _LONG
-    number = np.arange(blocks.sum()) - np.repeat(np.cumsum(blocks) - blocks, blocks)
-    begin, left, place = (np.repeat(each, blocks) for each in (begin, left, place))
-    _copy_blocks(
-        data,
-        begin + number * _LONG,
-        left - number * _LONG,
-        out,
-        place + number * (_LONG + 1),
-        _LONG,
-    )
+    if len(left):
+        # A value may have thousands of long blocks: all of them are copied at once.
+        blocks = (left + (_LONG - 1)) // _LONG
+        number = np.arange(blocks.sum()) - np.repeat(np.cumsum(blocks) - blocks, blocks)
+        begin, left, place = (np.repeat(each, blocks) for each in (begin, left, place))
+        _copy_blocks(
+            data,
+            begin + number * _LONG,
+            left - number * _LONG,
+            out,
+            place + number * (_LONG + 1),
+            _LONG,
+        )
     return _binary(offsets.astype(np.int32), out)
 
 
