@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 import lance
 import pyarrow as pa
@@ -39,6 +40,7 @@ ROW = {
 }
 NUMBERS = ", ".join(str(n) for n in range(300))
 TEXTS = ", ".join(f"'{n}'" for n in range(300))
+CAR = "e.label = 'car'"
 THREE = "flag = TRUE AND size = 3"
 NOTHING_FIXED = (
     "table t, index by_label: no condition fixes its first key, label, with =, IS NULL or IN "
@@ -58,7 +60,12 @@ class Indexed:
         for name, keys in indexes.items():
             create_list_element(dataset, "d", keys, name, progress=False)
             dataset = lance.dataset(folder / "t")
-        self.schema = rows.schema
+        self.show(dataset)
+
+    def show(self, dataset: lance.LanceDataset) -> None:
+        """Takes a version of the table to be the current one."""
+        self.dataset = dataset
+        self.schema = dataset.schema
         self.snapshot = Snapshot(dataset, ReaderCache(1 << 20))
 
     def read(
@@ -471,6 +478,30 @@ def test_every_index_that_is_of_no_use_is_noted(by_several: Indexed) -> None:
         "table t, index b_label_confidence",
         "table t, index c_size_label",
     ]
+
+
+# -- keys that change ----------------------------------------------------------------------
+
+
+def test_a_key_goes_by_its_current_name(tmp_path: Path) -> None:
+    table = Indexed(tmp_path, {"by_label": ["label"]})
+    rename = cast("Any", table.dataset).alter_columns
+    rename({"path": "d.item.label", "name": "kind"})
+    rename({"path": "d.item.size", "name": "label"})
+    table.show(lance.dataset(table.dataset.uri))
+    assert described(table.any_element("e.kind = 'car'")) == "kind = 'car'"
+    assert table.any_element("e.label = 1") is None
+
+
+def test_an_index_whose_key_is_gone_is_noted(tmp_path: Path) -> None:
+    table = Indexed(tmp_path, {"a_label": ["label", "area"], "b_label": ["label"]})
+    table.dataset.drop_columns(["d.item.area"])
+    table.show(lance.dataset(table.dataset.uri))
+    query, notes = table.read(f"array_any_match(d, e -> {masked(CAR)})")
+    assert query is not None
+    assert [index.name for index in query.indexes] == ["b_label"]
+    assert len(notes) == 1
+    assert "a_label" in notes[0]
 
 
 # -- functions that are not DataFusion's own -----------------------------------------------
