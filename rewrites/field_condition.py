@@ -97,7 +97,9 @@ def _one_of(operands: Sequence[Condition]) -> FieldCondition | None:
     return replace(
         first,
         values=pa.concat_arrays([one.values for one in conditions]),
-        whole=all(one.whole for one in conditions),
+        whole=all(one.whole for one in conditions)
+        # The zeros are all that a list of floats may not hold, see `_of_list`.
+        or any(one.whole and _holds_zero(one.values) for one in conditions),
         null_determined=all(one.null_determined for one in conditions),
     )
 
@@ -158,14 +160,17 @@ def _of_list(form: ElementPredicate, part: Part) -> FieldCondition | None:
     listed = pa.array(scalars, scalars[0].type)
     values = listed.drop_null()
     # A longer list of floats is compared by bits: there, -0.0 is not 0.0.
-    by_bits = pa.types.is_floating(values.type) and 0.0 in values.to_pylist()
     return FieldCondition(
         field,
         "IN",
         values,
-        whole=not by_bits,
-        null_determined=not by_bits and len(values) == len(listed),
+        whole=not _holds_zero(values),
+        null_determined=len(values) == len(listed),
     )
+
+
+def _holds_zero(values: pa.Array) -> bool:
+    return pa.types.is_floating(values.type) and 0.0 in values.to_pylist()
 
 
 def _of_pattern(form: ElementPredicate, part: Part) -> FieldCondition | None:

@@ -136,6 +136,11 @@ EXACT = [
         "e.label = 'car' AND (e.confidence = 0 OR e.confidence = 1)",
         "label = 'car' AND confidence IN (0.0, 1.0)",
     ),
+    (
+        # As any_element writes `confidence IN (0.0, 1)`.
+        "e.label = 'car' AND (e.confidence IN (0.0, 1, 2, 4) OR e.confidence = 0.0)",
+        "label = 'car' AND confidence IN (0.0, 1.0, 2.0, 4.0)",
+    ),
     ("e.label = 'car' AND e.confidence > 0.9", "label = 'car' AND confidence > 0.9"),
     ("e.label = 'car' AND e.confidence = 0.9", "label = 'car' AND confidence IN ()"),
     (
