@@ -15,6 +15,15 @@ Operator: TypeAlias = Literal["IN", "<", "<=", ">", ">=", "STARTS WITH", "IS NUL
 
 _TURNED: Final[dict[str, Operator]] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _STRAIGHT: Final[dict[str, Operator]] = {"<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_VALUES: Final[dict[pa.DataType, str]] = {
+    pa.string(): "value_string",
+    pa.int8(): "value_i8",
+    pa.int16(): "value_i16",
+    pa.int32(): "value_i32",
+    pa.int64(): "value_i64",
+    pa.float64(): "value_f64",
+}
+"""What a literal of a type that lists are often of gives its value by."""
 _ESCAPE: Final = "\\"
 _WILDCARDS: Final = "%_"
 
@@ -97,7 +106,9 @@ def _one_of(operands: Sequence[Condition]) -> FieldCondition | None:
     return replace(
         first,
         values=pa.concat_arrays([one.values for one in conditions]),
-        whole=all(one.whole for one in conditions),
+        whole=all(one.whole for one in conditions)
+        # The zeros are all that a list of floats may not hold, see `_of_list`.
+        or any(one.whole and _holds_zero(one.values) for one in conditions),
         null_determined=all(one.null_determined for one in conditions),
     )
 
@@ -148,24 +159,37 @@ def _of_comparison(form: ElementPredicate, part: Part) -> FieldCondition | None:
 
 def _of_list(form: ElementPredicate, part: Part) -> FieldCondition | None:
     in_list = part.expression.to_variant()
-    field = form.field(_operand(part))
+    field = form.field(replace(part, expression=Expr(in_list.expr())))
     if in_list.negated() or field is None:
         return None
-    literals = [Expr(one) for one in in_list.list()]
-    if any(one.variant_name() != "Literal" for one in literals):
+    listed = _constants([Expr(one) for one in in_list.list()])
+    if listed is None:
         return None
-    scalars = [one.python_value() for one in literals]
-    listed = pa.array(scalars, scalars[0].type)
     values = listed.drop_null()
     # A longer list of floats is compared by bits: there, -0.0 is not 0.0.
-    by_bits = pa.types.is_floating(values.type) and 0.0 in values.to_pylist()
     return FieldCondition(
         field,
         "IN",
         values,
-        whole=not by_bits,
-        null_determined=not by_bits and len(values) == len(listed),
+        whole=not _holds_zero(values),
+        null_determined=len(values) == len(listed),
     )
+
+
+def _constants(expressions: Sequence[Expr]) -> pa.Array | None:
+    """The values of literals, all of one type; None where one is no literal."""
+    if any(one.variant_name() != "Literal" for one in expressions):
+        return None
+    kind = expressions[0].python_value().type
+    take = _VALUES.get(kind)
+    if take is None:
+        return pa.array([one.python_value() for one in expressions], kind)
+    # Of thousands of literals, without making an Arrow scalar of each.
+    return pa.array([getattr(one.to_variant(), take)() for one in expressions], kind)
+
+
+def _holds_zero(values: pa.Array) -> bool:
+    return pa.types.is_floating(values.type) and 0.0 in values.to_pylist()
 
 
 def _of_pattern(form: ElementPredicate, part: Part) -> FieldCondition | None:

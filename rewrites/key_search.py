@@ -38,7 +38,7 @@ class BoundSearch:
 def search_keys(
     keys: tuple[Key, ...], conditions: Iterable[Condition], *, null_elements: bool
 ) -> BoundSearch | None:
-    """The search for what all `conditions` are TRUE on; None where no index page is spared.
+    """The search for what all `conditions` are TRUE on; None where they fix no first key.
 
     `null_elements` says whether the list may hold NULL elements.
     """
