@@ -86,15 +86,18 @@ class Rounded(MonotoneCast):
         least, greatest = _range(self.target)
         wanted = np.clip(ordinals, least, greatest).astype(np.int64)
         # Ranks count the source's values from the first, so that 64 bits hold them all.
-        last = np.full(len(wanted), self.high - self.low, dtype=np.uint64)
-        nothing = (ordinals > greatest) | (self._cast(last) < wanted)
-        rank = self._guess(wanted)
-        rank += (self._cast(rank) < wanted) & (rank < last)
-        found = (self._cast(rank) >= wanted) & (
-            (rank == 0) | (self._cast(rank - (rank > 0)) < wanted)
+        last = np.uint64(self.high - self.low)
+        guess = np.minimum(self._guess(wanted), last)
+        tried = np.stack(
+            [guess - (guess > 0), guess, guess + (guess < last), np.full_like(guess, last)]
         )
+        before, at, after, most = self._cast(tried.ravel()).reshape(tried.shape)
+        rank = np.where(at < wanted, tried[2], guess)
+        nothing = (ordinals > greatest) | (most < wanted)
+        found = np.where(at < wanted, after >= wanted, (before < wanted) | (guess == 0))
         left = np.flatnonzero(~(found | nothing))
-        rank[left] = self._bisect(wanted[left], last[left])
+        if len(left):
+            rank[left] = self._bisect(wanted[left], np.full(len(left), last))
         return np.where(nothing, self.high + 1, rank.astype(object) + self.low)
 
     def _bisect(
@@ -166,8 +169,8 @@ def preimage(
     above the greatest.
     """
     for cast in reversed(casts):
-        beyond = cast.reaching(greatest + 1)
-        least = np.maximum(cast.reaching(least), cast.low)
+        first, beyond = np.split(cast.reaching(np.concatenate([least, greatest + 1])), 2)
+        least = np.maximum(first, cast.low)
         greatest = np.minimum(beyond - 1, cast.high)
     return least, greatest
 

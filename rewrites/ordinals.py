@@ -74,7 +74,8 @@ def values_at(ordinals: Ordinals, kind: pa.DataType) -> pa.Array:
 
 def float_order(integers: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Turns the bits of floats, as signed integers, into their ordinals, and those into bits."""
-    return integers ^ ((integers >> (8 * integers.itemsize - 1)) & np.iinfo(integers.dtype).max)
+    sign = 8 * integers.itemsize - 1
+    return integers ^ ((integers >> sign) & integers.dtype.type((1 << sign) - 1))
 
 
 def _has_signed_bits(kind: pa.DataType) -> bool:

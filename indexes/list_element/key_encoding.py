@@ -100,6 +100,13 @@ class FixedWidth(KeyCodec):
         return pa.types.is_floating(self.arrow_type)
 
     @cached_property
+    def zeros(self) -> tuple[bytes, ...]:
+        """The encodings of -0.0 and 0.0, which are equal; none for values that are no floats."""
+        if not self.floating:
+            return ()
+        return tuple(self.encode(pa.array([-0.0, 0.0], self.arrow_type)).to_pylist())
+
+    @cached_property
     def _unsigned(self) -> np.dtype[Any]:
         return np.dtype(f"u{self.width}")
 
@@ -124,7 +131,7 @@ class FixedWidth(KeyCodec):
             return values.cast(pa.uint8()).fill_null(0).to_numpy()
         # Taken as integers before anything else: no NaN may change its bits.
         integers = values.view(pa.from_numpy_dtype(self._unsigned))
-        return integers.fill_null(0).to_numpy()
+        return (integers.fill_null(0) if integers.null_count else integers).to_numpy()
 
     def _ordered(self, bits: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The bits as unsigned integers in the order of the values; see `_plain`."""

@@ -279,9 +279,7 @@ class KeySearch:
 
 def _zeros(codec: KeyCodec) -> tuple[bytes, ...]:
     """The encodings of -0.0 and 0.0, for a key of floats."""
-    if not isinstance(codec, FixedWidth) or not codec.floating:
-        return ()
-    return tuple(codec.encode(pa.array([-0.0, 0.0], codec.arrow_type)).to_pylist())
+    return codec.zeros if isinstance(codec, FixedWidth) else ()
 
 
 def _equals(codec: KeyCodec, value: pa.Scalar) -> tuple[bytes, bytes]:
