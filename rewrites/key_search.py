@@ -72,11 +72,13 @@ class _Joined:
             self._null_determined = False
             return
         codec = self._codecs.get(field.path[0]) if len(field.path) == 1 else None
-        bound = None if codec is None else _bind(condition, codec)
+        bound = None if codec is None else _bind(condition, codec, partial=False)
+        self._whole &= condition.whole and bound is not None
+        if bound is None and codec is not None:
+            # A cast that raises on some values: those that are found are cast once more.
+            bound = _bind(condition, codec, partial=True)
         if bound is None:
-            self._whole = False
             return
-        self._whole &= condition.whole
         self._null_determined &= condition.null_determined
         self._reads_under_null |= not field.masked
         self._fails_on_null |= condition.guarded or (field.masked and not isinstance(bound, IsNull))
@@ -118,11 +120,14 @@ class _Joined:
         )
 
 
-def _bind(condition: FieldCondition, codec: KeyCodec) -> Bound | None:
-    """The condition on a key; None where the key does not answer it."""
+def _bind(condition: FieldCondition, codec: KeyCodec, *, partial: bool) -> Bound | None:
+    """The condition on a key; None where the key does not answer it.
+
+    With `partial`, on the keys on which none of the casts raises.
+    """
     operator, casts = condition.operator, condition.field.casts
     if operator == "IN":
-        bound = equal_to(codec, casts, condition.values)
+        bound = equal_to(codec, casts, condition.values, partial=partial)
     elif operator in ("IS NULL", "IS NOT NULL", "STARTS WITH"):
         if casts:
             return None
@@ -132,7 +137,7 @@ def _bind(condition: FieldCondition, codec: KeyCodec) -> Bound | None:
             return Between.of(codec)
         bound = starting_with(codec, condition.values[0].as_py())
     else:
-        bound = compared_with(codec, casts, operator, condition.values[0])
+        bound = compared_with(codec, casts, operator, condition.values[0], partial=partial)
     return None if bound is None else _without_empty_range(bound)
 
 
