@@ -49,12 +49,19 @@ class LambdaBodies:
     """Scalar expressions over a lambda's parameter, which is one element of a list."""
 
     def __init__(self, context: SessionContext, element: pa.DataType) -> None:
+        self._context = context
         schema = pa.schema([pa.field(_LISTS, pa.list_(element))])
         self._rows = context.read_batch(pa.RecordBatch.from_pylist([], schema=schema))
 
     def match(self, body: str) -> Expr:
         """`array_any_match` with the given body, over lists of such elements."""
         return self._rows.parse_sql_expr(any_match(_LISTS, body))
+
+    def evaluate(self, match: Expr, lists: pa.Array) -> pa.Array:
+        """The match's answers for lists of such elements, of any list type."""
+        rows = self._context.read_batch(pa.RecordBatch.from_arrays([lists], [_LISTS]))
+        answers = rows.select(match).collect()
+        return pa.concat_arrays([batch.column(0) for batch in answers])
 
     def form(self, body: str) -> str:
         """The body's form, comparable with those of other bodies."""

@@ -14,7 +14,7 @@ from .calls import NAME, CallingStatement, find_calls
 from .planning import Readers
 from .predicate import lambda_body
 from .statement_planning import StatementPlanning, WrittenStatement
-from .tokens import Kind, Token, UnreadableTextError, tokenize
+from .tokens import Kind, Token, UnreadableTextError, named, tokenize
 
 _REMEMBERED = 256
 
@@ -93,16 +93,16 @@ class AnyElementStatements:
         Raises InvalidArgumentError for a call that is none of a list of structs and a predicate
         on its fields, and DataFusion's errors for the rest.
         """
-        values, named = dict(param_values or {}), dict(named_params or {})
+        values, texts = dict(param_values or {}), dict(named_params or {})
         if self._prepared:
             prepared = self._prepared_context(query, context.enable_ident_normalization())
             if prepared is not None:
-                return _moved(prepared.sql(query, options, values, **named), context)
-        given = (query, *(str(value) for value in named.values()))
+                return _moved(prepared.sql(query, options, values, **texts), context)
+        given = (query, *(str(value) for value in texts.values()))
         if not any(NAME in text.lower() for text in given) or _has_function(context):
             return None
         try:
-            text = _filled_in(query, named)
+            text = _filled_in(query, texts)
         except UnreadableTextError:
             return None
         readers = Readers(context)
@@ -195,12 +195,8 @@ class AnyElementStatements:
 
 def _statement_name(tokens: Sequence[Token], normalize: bool) -> str | None:
     """The name behind PREPARE, EXECUTE or DEALLOCATE [PREPARE]."""
-    named = [token for token in tokens[1:3] if not token.is_word("prepare")]
-    if not named or named[0].kind not in (Kind.WORD, Kind.QUOTED_NAME):
-        return None
-    if named[0].kind is Kind.WORD and normalize:
-        return named[0].value.lower()
-    return named[0].value
+    names = [token for token in tokens[1:3] if not token.is_word("prepare")]
+    return named(names[0], normalize) if names else None
 
 
 def _has_function(context: SessionContext) -> bool:
