@@ -32,7 +32,6 @@ _REFUSED = {
     "input: Window(": "without window functions",
     "Placeholder(": "without placeholders",
     "subquery": "without subqueries",
-    "Alias(": "without aliases",
     "Unnest(": "without unnest",
 }
 
@@ -106,6 +105,8 @@ class _Predicate:
             form, type_ = self._fields.form(plain), self._fields.type_of(plain)
         except Exception as error:
             raise self._unplanned(error) from error
+        if not self._is_closed(plain):
+            raise self._refusal("an expression without an alias")
         shown = self._without_strings()
         for sign, condition in _REFUSED.items():
             if sign in shown:
@@ -119,6 +120,14 @@ class _Predicate:
             self._memberships = memberships
             body = self._render(reads)
         return f"CAST(({body}) AS BOOLEAN)" if pa.types.is_null(type_) else body
+
+    def _is_closed(self, plain: str) -> bool:
+        """Whether it may stand in parentheses."""
+        try:
+            self._fields.parse(f"({plain})")
+        except Exception:  # DataFusion's errors have no type of their own
+            return False
+        return True
 
     def _without_strings(self) -> str:
         """The form without what its strings say.

@@ -130,9 +130,7 @@ class AnyElementStatements:
         text = planning.written()
         frame = readers.lambdas.sql(text, options, values)
         written = WrittenStatement(text, planning.names(frame))
-        if planning.agreed and all(
-            readers.agree_on(tokenize(c.predicate)) for c in statement.calls
-        ):
+        if planning.agreed and all(readers.agree_on(call.predicate) for call in statement.calls):
             planned = _Planned(written, _form(frame))
             self._planned.put((statement.text, readers.normalize), planned)
         return written.named(frame)
@@ -157,7 +155,7 @@ class AnyElementStatements:
     def body(self, predicate: str, element: pa.DataType, readers: Readers) -> str:
         """The lambda's body for a predicate; kept where no dialect makes anything else of it."""
         key = (predicate, str(element), readers.normalize)
-        agreed = readers.agree_on(tokenize(predicate))
+        agreed = readers.agree_on(predicate)
         body = self._bodies.get(key) if agreed else None
         if body is None:
             body = lambda_body(predicate, element, readers)

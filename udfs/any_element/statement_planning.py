@@ -62,7 +62,7 @@ class StatementPlanning:
         at_once = first.kind is Kind.WORD and first.value.lower() in _RUN_AT_ONCE
         self._before = "EXPLAIN " if at_once else ""
         query = first.kind is Kind.WORD and first.value.lower() in _QUERIES
-        self.agreed = query and readers.agree_on(statement.tokens)
+        self.agreed = query and readers.agree_on(statement.text)
 
     def written(self) -> str:
         """The statement with its calls as matches.
