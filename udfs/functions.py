@@ -60,7 +60,8 @@ def register_any_element(context: SessionContext, list_type: pa.DataType, name: 
 
     It takes the place of a function of the same name: for several types, give each its own.
     What the predicate reads is settled now: the dialect, the options and the functions that the
-    session has. Its errors come when a query runs. A LanceSessionContext needs this for nothing.
+    session has. Its errors come when a query runs. A LanceSessionContext has the function already,
+    and runs the registered one in its place.
 
     Raises InvalidArgumentError for a type that is no list of structs.
     """

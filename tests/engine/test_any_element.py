@@ -146,6 +146,11 @@ def test_views_and_tables(session: LanceSessionContext, kind: str) -> None:
     assert not session.table_exist("cars")
 
 
+def test_select_into(session: LanceSessionContext) -> None:
+    session.sql(f"SELECT id INTO found FROM t WHERE {CAR}")
+    assert rows(session, "SELECT id FROM found") == [(0,), (1,)]
+
+
 def test_insert_copy_and_explain(session: LanceSessionContext, tmp_path: Path) -> None:
     session.sql(f"CREATE TABLE found AS SELECT id FROM t WHERE {CAR}")
     session.sql(f"INSERT INTO found SELECT id FROM t WHERE NOT {CAR}").collect()
@@ -163,6 +168,8 @@ def test_prepared_statements(session: LanceSessionContext) -> None:
     assert rows(session, "execute CARS(0)") == [(0,), (1,)]
     with pytest.raises(Exception, match="already exists"):
         session.sql(f"PREPARE cars AS SELECT id FROM t WHERE {CAR}")
+    with pytest.raises(Exception, match="only the session that prepared it"):
+        session.plain.sql("EXECUTE cars").collect()
     session.sql("DEALLOCATE cars")
     with pytest.raises(Exception, match="does not exist"):
         session.sql("EXECUTE cars(1)")

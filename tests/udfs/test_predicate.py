@@ -330,3 +330,27 @@ def test_ten_thousand_items_and_a_thousand_alternatives() -> None:
     assert answer(f"n NOT IN ({many})", {"n": 10_000}) is True
     alternatives = " OR ".join(f"n = {n}" for n in range(1_000))
     assert answer(alternatives, {"n": 999}) is True
+
+
+def test_fields_that_are_never_null_are_so_in_a_null_element() -> None:
+    box = pa.struct([pa.field("w", pa.int32(), nullable=False)])
+    element = pa.struct([pa.field("k", pa.int64(), nullable=False), pa.field("box", box)])
+    here = {"k": 0, "box": {"w": 0}}
+    for predicate in ("k = 0", "k IS NOT NULL AND k <> 1", "box.w = 0", "NOT box.w IN (1, 2)"):
+        assert answer(predicate, here, element=element) is True
+    for predicate in ("k = 0", "k <> 0", "k IN (0, 1)", "box.w = 0", "k = k", "box.w < 1"):
+        assert answer(predicate, None, element=element) is None
+        assert answer(f"NOT ({predicate})", None, element=element) is None
+    for predicate in ("k IS NULL", "box.w IS NULL", "(k = 0) IS UNKNOWN"):
+        assert answer(predicate, None, element=element) is True
+        assert answer(predicate, here, element=element) is False
+    assert answer("box.w IS NULL AND k = 0", {"k": 0, "box": None}, element=element) is True
+
+
+def test_elements_that_are_never_null() -> None:
+    session = LanceSessionContext()
+    field = pa.field("item", pa.struct([pa.field("k", pa.int64())]), nullable=False)
+    lists = pa.array([[{"k": 0}], [{"k": None}], [], None], pa.list_(field))
+    session.register_record_batches("t", [[pa.RecordBatch.from_arrays([lists], ["d"])]])
+    frame = session.sql("SELECT any_element(d, 'k = 0') AS a FROM t")
+    assert frame.to_pydict()["a"] == [True, None, False, None]

@@ -10,6 +10,7 @@ from datafusion.expr import Expr
 
 from ...indexes.errors import InvalidArgumentError
 from .expressions import LambdaBodies
+from .memory import Memory
 from .planning import Readers
 from .predicate import lambda_body
 
@@ -26,7 +27,7 @@ class Evaluation:
         self._element = element
         self._bodies = LambdaBodies(readers.lambdas, element)
         self._lock = Lock()
-        self._matches: dict[str, Expr] = {}
+        self._matches = Memory[str, Expr]()
         # A thread that runs a query cannot run another one inside of it.
         self._threads = ThreadPoolExecutor(thread_name_prefix="any_element")
 
@@ -44,5 +45,6 @@ class Evaluation:
             match = self._matches.get(predicate)
             if match is None:
                 body = lambda_body(predicate, self._element, self._readers)
-                match = self._matches[predicate] = self._bodies.match(body)
+                match = self._bodies.match(body)
+                self._matches.put(predicate, match)
         return self._bodies.evaluate(match, lists)
