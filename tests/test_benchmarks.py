@@ -29,3 +29,16 @@ def test_label_list_times_every_contender_on_every_case(tmp_path: Path) -> None:
             "DuckDB": 4,
             "Polars": 4,
         }
+
+
+def test_any_element_times_both_on_every_case(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    script = ROOT / "benchmarks" / "any_element.py"
+    options = ["--rows=20000", "--runs=2", f"--json={report}"]
+    result = subprocess.run(
+        [sys.executable, script, *options], capture_output=True, text=True, check=False
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    cases = json.loads(report.read_text(encoding="utf-8"))["milliseconds"]
+    assert len(cases) == 5
+    assert all(timings.keys() == {"any_element", "array_any_match"} for timings in cases.values())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...indexes.errors import InvalidArgumentError
 from .debug_form import quoted
-from .tokens import Kind, Token, UnreadableTextError, closing, split_arguments, tokenize
+from .tokens import Kind, Token, UnreadableTextError, closing, named, split_arguments, tokenize
 
 NAME = "any_element"
 
@@ -76,7 +76,7 @@ def find_calls(
         places = [
             (index, closing(tokens, index + 1))
             for index in range(len(tokens) - 1)
-            if _names_function(tokens[index], normalize)
+            if named(tokens[index], normalize) == NAME
             and tokens[index + 1].is_symbol("(")
             and not (index and tokens[index - 1].is_symbol("."))
         ]
@@ -92,12 +92,6 @@ def find_calls(
         lambda number, lists: f"{NAME}({lists}, {quoted(calls[number].predicate)})"
     )
     return find_calls(spelled, {}, normalize=normalize)
-
-
-def _names_function(token: Token, normalize: bool) -> bool:
-    if token.kind is Kind.QUOTED_NAME:
-        return token.value == NAME
-    return token.is_word(NAME) and (normalize or token.value == NAME)
 
 
 def _call(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ _ALIAS = "__predicate"
 # With quotes in it, it cannot stand inside of a name or literal of a plan's repr.
 _END = f', relation: None, name: "{_ALIAS}", metadata: None }})], input: '
 _BEGIN = "Projection(Projection { expr: [Alias(Alias { expr: "
+_GIVEN_NAME = re.compile(r'name: "(?:[^"\\]|\\.)*"(?=, metadata: None \}\))', re.DOTALL)
 _BODY = f'params: ["{ELEMENT}"], body: '
 _BODY_END = " })] })"
 
@@ -42,13 +44,14 @@ class ElementExpressions:
         plan = repr(self._rows.select(self.parse(text).alias(_ALIAS)).logical_plan())
         form, _, source = plan.removeprefix(_BEGIN).rpartition(_END)
         # What is no scalar expression is computed by a node below the projection.
-        return form if source.startswith("TableScan(") else f"{form}, input: {source}"
+        return _unnamed(form) if source.startswith("TableScan(") else f"{form}, input: {source}"
 
 
 class LambdaBodies:
     """Scalar expressions over a lambda's parameter, which is one element of a list."""
 
     def __init__(self, context: SessionContext, element: pa.DataType) -> None:
+        self._context = context
         schema = pa.schema([pa.field(_LISTS, pa.list_(element))])
         self._rows = context.read_batch(pa.RecordBatch.from_pylist([], schema=schema))
 
@@ -56,11 +59,22 @@ class LambdaBodies:
         """`array_any_match` with the given body, over lists of such elements."""
         return self._rows.parse_sql_expr(any_match(_LISTS, body))
 
+    def evaluate(self, match: Expr, lists: pa.Array) -> pa.Array:
+        """The match's answers for lists of such elements, of any list type."""
+        rows = self._context.read_batch(pa.RecordBatch.from_arrays([lists], [_LISTS]))
+        answers = rows.select(match).collect()
+        return pa.concat_arrays([batch.column(0) for batch in answers])
+
     def form(self, body: str) -> str:
         """The body's form, comparable with those of other bodies."""
         plan = repr(self._rows.select(self.match(body).alias(_ALIAS)).logical_plan())
         _, _, form = plan.partition(_BODY)
-        return form.rpartition(_END)[0].removesuffix(_BODY_END)
+        return _unnamed(form.rpartition(_END)[0].removesuffix(_BODY_END))
+
+
+def _unnamed(form: str) -> str:
+    """Without the names that some functions give to what they make of their arguments."""
+    return _GIVEN_NAME.sub('name: ""', form)
 
 
 def any_match(lists: str, body: str, parameter: str = ELEMENT) -> str:

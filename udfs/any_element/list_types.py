@@ -20,7 +20,7 @@ _PROBED = re.compile(r'params: \["__any_element_(\d+)"\], body: ')
 _REFUSAL = re.compile(
     r"coercion from (.*) to the signature Exact\(Boolean, Boolean\) failed", re.DOTALL
 )
-_ODD_NAME = re.compile(r'"(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"')
+_NAME = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def probe(number: int, lists: str) -> str:
@@ -91,15 +91,17 @@ def refused_element(
 
 def _named_type(name: str, context: SessionContext) -> pa.DataType:
     """The type of the elements of a list type, given the name that DataFusion has for it."""
-    # A name with escapes in it would not be read back as what it was.
+    # A name that is empty or has escapes in it would not be read back as what it was.
     odd: dict[str, str] = {}
 
     def plain(match: re.Match[str]) -> str:
+        if len(match.group()) > 2 and "\\" not in match.group():
+            return match.group()
         stand_in = f"__odd_{len(odd)}"
         odd[stand_in] = read_node(match.group(), 0)[0]
         return f'"{stand_in}"'
 
-    spelled = _ODD_NAME.sub(plain, name)
+    spelled = _NAME.sub(plain, name)
     try:
         frame = context.sql(f"SELECT arrow_cast(NULL, {quoted(spelled)})")
         type_ = frame.schema().field(0).type

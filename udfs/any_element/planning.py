@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +9,7 @@ from datafusion import SessionContext
 from datafusion.catalog import CatalogProviderList
 from datafusion.common import DFSchema
 
-from .tokens import Token, reads_plainly
+from .tokens import UnreadableTextError, reads_plainly, tokenize
 
 _DIALECT_WITH_LAMBDAS = "duckdb"
 
@@ -52,9 +51,12 @@ class Readers:
             return False
         return True
 
-    def agree_on(self, tokens: Sequence[Token]) -> bool:
+    def agree_on(self, text: str) -> bool:
         """Whether a text is surely the same in both dialects; False where a plan has to tell."""
-        return self.agree and reads_plainly(tokens)
+        try:
+            return self.agree and reads_plainly(tokenize(text))
+        except UnreadableTextError:
+            return False
 
 
 def _copy(context: SessionContext) -> SessionContext:

@@ -17,8 +17,9 @@ from .debug_form import quoted
 from .expressions import ELEMENT, ElementExpressions, LambdaBodies
 from .membership import Membership, find_memberships
 from .planning import Readers
-from .tokens import Kind, Token, UnreadableTextError, joined, tokenize
+from .tokens import Kind, Token, UnreadableTextError, joined, named, tokenize
 
+_COLUMN = "Column("
 _PROBE = "__any_element_probe"
 
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -31,7 +32,6 @@ _REFUSED = {
     "input: Window(": "without window functions",
     "Placeholder(": "without placeholders",
     "subquery": "without subqueries",
-    "Alias(": "without aliases",
     "Unnest(": "without unnest",
 }
 
@@ -105,7 +105,9 @@ class _Predicate:
             form, type_ = self._fields.form(plain), self._fields.type_of(plain)
         except Exception as error:
             raise self._unplanned(error) from error
-        shown = _STRINGS.sub('""', self._fields.form(self._without_quotes()))
+        if not self._is_closed(plain):
+            raise self._refusal("an expression without an alias")
+        shown = self._without_strings()
         for sign, condition in _REFUSED.items():
             if sign in shown:
                 raise self._refusal(f"an expression {condition}")
@@ -119,17 +121,34 @@ class _Predicate:
             body = self._render(reads)
         return f"CAST(({body}) AS BOOLEAN)" if pa.types.is_null(type_) else body
 
-    def _without_quotes(self) -> str:
-        """The text with no double quote inside of its strings.
+    def _is_closed(self, plain: str) -> bool:
+        """Whether it may stand in parentheses."""
+        try:
+            self._fields.parse(f"({plain})")
+        except Exception:  # DataFusion's errors have no type of their own
+            return False
+        return True
 
-        A form does not escape them there, so that its own would not be told from them.
+    def _without_strings(self) -> str:
+        """The form without what its strings say.
+
+        A form does not escape the double quotes inside of strings, so that an end of a string
+        would not be told from a quote in it: let there be none.
         """
-        return joined(
-            replace(token, source=token.source.replace('"', "."))
-            if token.kind in (Kind.STRING, Kind.OTHER_STRING)
-            else token
-            for token in self._tokens
-        )
+        tokens: list[Token] = []
+        names: list[str] = []
+        for token in self._tokens:
+            if token.kind not in (Kind.STRING, Kind.OTHER_STRING) or '"' not in token.value:
+                tokens.append(token)
+            elif tokens and tokens[-1].is_symbol("["):
+                tokens.append(token)
+                names.append(token.value)
+            else:
+                tokens.append(replace(token, source=token.source.replace('"', ".")))
+        form = self._fields.form(joined(tokens))
+        for name in names:
+            form = form.replace(f'("{name}")', '("")')
+        return _STRINGS.sub('""', form)
 
     # Which tokens are fields
 
@@ -180,11 +199,7 @@ class _Predicate:
         return FieldRead(index, last, tuple(path))
 
     def _name(self, token: Token) -> str | None:
-        if token.kind is Kind.QUOTED_NAME:
-            return token.value
-        if token.kind is Kind.WORD:
-            return _ascii_lower(token.value) if self._readers.normalize else token.value
-        return None
+        return named(token, self._readers.normalize)
 
     def _map_reads(self, reads: Sequence[FieldRead]) -> int:
         """How many of the fields are maps, of which a key is read."""
@@ -215,6 +230,8 @@ class _Predicate:
                 mark = f"\0{number}\0"
                 body = body.replace(self._bodies.form(masked(path)), mark)
                 text = joined(self._tokens[read.first : read.last + 1])
+                if not self._fields.form(self._tokens[read.first].source).startswith(_COLUMN):
+                    return None  # such as NULL beside a field of that name
                 form = form.replace(self._fields.form(text), mark)
         except Exception:  # DataFusion's errors have no type of their own
             return None
@@ -228,7 +245,10 @@ class _Predicate:
             before, after = self._tokens[: read.first], self._tokens[read.first + 1 :]
             text = f"{joined(before)} {_PROBE} {joined(after)}"
             column = probing.form(self._tokens[read.first].source)
-            return probing.form(text).replace(probing.form(_PROBE), column) == form
+            return (
+                column.startswith(_COLUMN)
+                and probing.form(text).replace(probing.form(_PROBE), column) == form
+            )
         except Exception:  # DataFusion's errors have no type of their own
             return False
 
@@ -296,8 +316,3 @@ class _Predicate:
                 f"{unknown.group(1) if unknown else 'another'} is none of them"
             )
         return self._refusal(f"one boolean expression over the element's fields: {names}", reason)
-
-
-def _ascii_lower(name: str) -> str:
-    """As DataFusion normalizes names: other letters keep their case."""
-    return "".join(c.lower() if c.isascii() else c for c in name)

@@ -2,55 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext, SQLOptions
 
 from .calls import NAME, CallingStatement, find_calls
+from .memory import Memory
 from .planning import Readers
 from .predicate import lambda_body
 from .statement_planning import StatementPlanning, WrittenStatement
-from .tokens import Kind, Token, UnreadableTextError, tokenize
-
-_REMEMBERED = 256
-
-
-Key = TypeVar("Key")
-Value = TypeVar("Value")
-
-
-class _Memory(Generic[Key, Value]):
-    """The values that were used last, `limit` of them or all. Threads may share it."""
-
-    def __init__(self, limit: int | None = _REMEMBERED) -> None:
-        self._lock = threading.Lock()
-        self._values: dict[Key, Value] = {}
-        self._limit = limit
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def get(self, key: Key) -> Value | None:
-        with self._lock:
-            value = self._values.pop(key, None)
-            if value is not None:
-                self._values[key] = value
-            return value
-
-    def put(self, key: Key, value: Value) -> None:
-        with self._lock:
-            self._values.pop(key, None)
-            self._values[key] = value
-            if self._limit is not None and len(self._values) > self._limit:
-                del self._values[next(iter(self._values))]
-
-    def drop(self, key: Key) -> None:
-        with self._lock:
-            self._values.pop(key, None)
+from .tokens import Kind, Token, UnreadableTextError, named, tokenize
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +35,9 @@ class AnyElementStatements:
     """
 
     def __init__(self) -> None:
-        self._bodies = _Memory[tuple[str, str, bool], str]()
-        self._planned = _Memory[tuple[str, bool], _Planned]()
-        self._prepared = _Memory[str, SessionContext](limit=None)
+        self._bodies = Memory[tuple[str, pa.DataType, bool], str]()
+        self._planned = Memory[tuple[str, bool], _Planned]()
+        self._prepared = Memory[str, SessionContext](limit=None)
 
     def sql(
         self,
@@ -93,16 +57,16 @@ class AnyElementStatements:
         Raises InvalidArgumentError for a call that is none of a list of structs and a predicate
         on its fields, and DataFusion's errors for the rest.
         """
-        values, named = dict(param_values or {}), dict(named_params or {})
+        values, texts = dict(param_values or {}), dict(named_params or {})
         if self._prepared:
             prepared = self._prepared_context(query, context.enable_ident_normalization())
             if prepared is not None:
-                return _moved(prepared.sql(query, options, values, **named), context)
-        given = (query, *(str(value) for value in named.values()))
+                return _moved(prepared.sql(query, options, values, **texts), context)
+        given = (query, *(str(value) for value in texts.values()))
         if not any(NAME in text.lower() for text in given) or _has_function(context):
             return None
         try:
-            text = _filled_in(query, named)
+            text = _filled_in(query, texts)
         except UnreadableTextError:
             return None
         readers = Readers(context)
@@ -130,9 +94,7 @@ class AnyElementStatements:
         text = planning.written()
         frame = readers.lambdas.sql(text, options, values)
         written = WrittenStatement(text, planning.names(frame))
-        if planning.agreed and all(
-            readers.agree_on(tokenize(c.predicate)) for c in statement.calls
-        ):
+        if planning.agreed and all(readers.agree_on(call.predicate) for call in statement.calls):
             planned = _Planned(written, _form(frame))
             self._planned.put((statement.text, readers.normalize), planned)
         return written.named(frame)
@@ -156,8 +118,8 @@ class AnyElementStatements:
 
     def body(self, predicate: str, element: pa.DataType, readers: Readers) -> str:
         """The lambda's body for a predicate; kept where no dialect makes anything else of it."""
-        key = (predicate, str(element), readers.normalize)
-        agreed = readers.agree_on(tokenize(predicate))
+        key = (predicate, element, readers.normalize)
+        agreed = readers.agree_on(predicate)
         body = self._bodies.get(key) if agreed else None
         if body is None:
             body = lambda_body(predicate, element, readers)
@@ -172,8 +134,11 @@ class AnyElementStatements:
     ) -> None:
         name = _statement_name(statement.tokens, readers.normalize)
         if name is not None:
-            # The session has to know that the name is taken, and to be able to free it.
-            context.sql(f"PREPARE {statement.tokens[1].source} AS SELECT NULL")
+            # The session has to know that the name is taken, and to be able to free it. Who
+            # shares only its state is told so where he executes it.
+            told = f"only the session that prepared it executes what calls {NAME}"
+            failing = f"SELECT CAST(told AS BIGINT) FROM (VALUES ('{told}')) AS notes(told)"
+            context.sql(f"PREPARE {statement.tokens[1].source} AS {failing}")
             self._prepared.put(name, readers.lambdas)
 
     def _prepared_context(self, query: str, normalize: bool) -> SessionContext | None:
@@ -195,12 +160,8 @@ class AnyElementStatements:
 
 def _statement_name(tokens: Sequence[Token], normalize: bool) -> str | None:
     """The name behind PREPARE, EXECUTE or DEALLOCATE [PREPARE]."""
-    named = [token for token in tokens[1:3] if not token.is_word("prepare")]
-    if not named or named[0].kind not in (Kind.WORD, Kind.QUOTED_NAME):
-        return None
-    if named[0].kind is Kind.WORD and normalize:
-        return named[0].value.lower()
-    return named[0].value
+    names = [token for token in tokens[1:3] if not token.is_word("prepare")]
+    return named(names[0], normalize) if names else None
 
 
 def _has_function(context: SessionContext) -> bool:

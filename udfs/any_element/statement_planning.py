@@ -59,10 +59,11 @@ class StatementPlanning:
         self._body = body
         first = statement.tokens[0]
         # What such a statement does it does when it is planned, unless it is to be explained.
-        at_once = first.kind is Kind.WORD and first.value.lower() in _RUN_AT_ONCE
+        word = first.value.lower() if first.kind is Kind.WORD else ""
+        into = any(token.is_word("into") for token in statement.tokens)
+        at_once = word in _RUN_AT_ONCE or (into and word in _QUERIES and word != "explain")
         self._before = "EXPLAIN " if at_once else ""
-        query = first.kind is Kind.WORD and first.value.lower() in _QUERIES
-        self.agreed = query and readers.agree_on(statement.tokens)
+        self.agreed = word in _QUERIES and not at_once and readers.agree_on(statement.text)
 
     def written(self) -> str:
         """The statement with its calls as matches.

@@ -48,6 +48,18 @@ class Token:
         return self.kind is Kind.SYMBOL and self.value == symbol
 
 
+def named(token: Token, normalize: bool) -> str | None:
+    """What a token names, if it is a name; with `normalize`, without quotes in lower case."""
+    if token.kind is Kind.QUOTED_NAME:
+        return token.value
+    if token.kind is not Kind.WORD:
+        return None
+    # As DataFusion does it: letters beyond ASCII keep their case.
+    return (
+        "".join(c.lower() if c.isascii() else c for c in token.value) if normalize else token.value
+    )
+
+
 class UnreadableTextError(ValueError):
     """A string, a quoted name or a comment that does not end, or brackets that do not match."""
 

@@ -1,0 +1,122 @@
+"""`any_element` without an index: its evaluation beside DataFusion's own `array_any_match`.
+
+    python benchmarks/any_element.py [--rows N] [--runs N] [--json FILE]
+
+Both scan the same rows in memory, about four structs a row. Without null elements both give the
+same answer, which is checked before anything is timed; `any_element` masks each field that it
+reads, since it is also right where there are some. What a statement costs before it runs is timed
+on its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from datafusion import DataFrame, SessionConfig, SessionContext
+
+from datafusion_lance.engine import LanceSessionContext
+from measure import Timing, interleaved, print_ratios
+from tables import STRUCTS_A_ROW
+
+OURS = "any_element"
+THEIRS = "array_any_match"
+
+PREDICATES = {
+    "a number": ("confidence > 0.9999", "e['confidence'] > 0.9999"),
+    "a text and a number": (
+        "label = 'label_0007' AND confidence > 0.99",
+        "e['label'] = 'label_0007' AND e['confidence'] > 0.99",
+    ),
+    "a list of floats": ("confidence IN (0, 0.5)", "e['confidence'] IN (0, 0.5)"),
+    "three numbers": (
+        "x < 3 AND y < 3 OR confidence IS NULL",
+        "e['x'] < 3 AND e['y'] < 3 OR e['confidence'] IS NULL",
+    ),
+}
+
+
+def detections(rows: int) -> pa.Table:
+    """Rows of an id and a list of structs."""
+    rng = np.random.default_rng(20)
+    lengths = rng.poisson(STRUCTS_A_ROW, rows)
+    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    count = int(offsets[-1])
+    labels = pa.array([f"label_{number:04}" for number in range(1_000)])
+    structs = pa.StructArray.from_arrays(
+        [
+            labels.take(pa.array(rng.integers(0, 1_000, count))),
+            pa.array(rng.random(count, dtype=np.float32)),
+            *(pa.array(rng.integers(0, 2_000, count, dtype=np.int32)) for _ in "xy"),
+        ],
+        names=["label", "confidence", "x", "y"],
+    )
+    lists = pa.ListArray.from_arrays(pa.array(offsets), structs)
+    return pa.table({"id": pa.array(np.arange(rows)), "detections": lists})
+
+
+def sessions(rows: pa.Table) -> tuple[LanceSessionContext, SessionContext]:
+    """One that has `any_element` and one whose dialect has lambdas, over the same rows."""
+    dialect = SessionConfig().set("datafusion.sql_parser.dialect", "duckdb")
+    ours, theirs = LanceSessionContext(), SessionContext(dialect)
+    for session in (ours, theirs):
+        session.register_record_batches("images", [rows.to_batches(max_chunksize=65_536)])
+    return ours, theirs
+
+
+def run(rows: pa.Table, runs: int) -> dict[str, dict[str, Timing]]:
+    """Timings by case and contender."""
+    structs = len(rows["detections"].combine_chunks().values)
+    print(f"{rows.num_rows:,} rows with {structs:,} structs in memory")
+    ours, theirs = sessions(rows)
+    timings: dict[str, dict[str, Timing]] = {}
+    for name, (predicate, body) in PREDICATES.items():
+        text = predicate.replace("'", "''")
+        statements: dict[str, Callable[[], DataFrame]] = {
+            OURS: lambda text=text: ours.sql(
+                f"SELECT id FROM images WHERE any_element(detections, '{text}')"
+            ),
+            THEIRS: lambda body=body: theirs.sql(
+                f"SELECT id FROM images WHERE array_any_match(detections, e -> {body})"
+            ),
+        }
+        found = {by: sorted(plan().to_pydict()["id"]) for by, plan in statements.items()}
+        assert found[OURS] == found[THEIRS], name
+        title = f"id where {predicate}: {len(found[OURS]):,} rows ({name})"
+        timings[title] = interleaved(
+            {by: lambda plan=plan: plan().to_arrow_table() for by, plan in statements.items()}, runs
+        )
+        print_ratios(title, timings[title], OURS)
+        if len(timings) == 1:
+            title = "planning the statement alone"
+            timings[title] = interleaved(statements, runs * 10)
+            print_ratios(title, timings[title], OURS)
+    return timings
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description="any_element in memory")
+    arguments.add_argument("--rows", type=int, default=1_000_000)
+    arguments.add_argument("--runs", type=int, default=41)
+    arguments.add_argument("--json", type=Path, help="write every single timing to this file")
+    given = arguments.parse_args()
+    versions = {"datafusion": version("datafusion")}
+    print(f"Python {platform.python_version()}", *(f"{p} {v}" for p, v in versions.items()))
+    timings = run(detections(given.rows), given.runs)
+    if given.json:
+        cases = {
+            title: {name: timing.runs for name, timing in case.items()}
+            for title, case in timings.items()
+        }
+        report = {"versions": versions, "rows": given.rows, "milliseconds": cases}
+        given.json.write_text(json.dumps(report, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
