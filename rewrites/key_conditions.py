@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import isnan
 from typing import Final
 
 import numpy as np
@@ -26,13 +27,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..indexes.errors import InvalidArgumentError
-from ..indexes.list_element.key_encoding import Blocks, KeyCodec
+from ..indexes.list_element.key_encoding import Blocks, FixedWidth, KeyCodec
 from ..indexes.list_element.key_range import ENUMERATION_LIMIT, Between, In
 from .monotone_casts import MonotoneCast, monotone_cast, preimage, succeeds
-from .ordinals import Ordinals, ordinal_range, ordinals_of, values_at
+from .ordinals import Ordinals, ordinal_of, ordinal_range, ordinals_of, values_at
 
 OPERATORS: Final = ("<", "<=", ">", ">=")
 """The comparisons that are ranges."""
+
+_ZEROS: Final = (-1, 0)
+"""The ordinals of -0.0 and 0.0, which are equal."""
 
 _LISTED: Final = 256
 """How many keys that equal one literal are listed where a range would do: unlike a range,
@@ -60,6 +64,7 @@ def equal_to(
         return In(codec, In.of(_stored(codec, values.type), values).encoded)
     if not casts and values.type == codec.arrow_type:
         return In.of(codec, values)
+    assert isinstance(codec, FixedWidth)
     steps = _bound(codec, casts, values.type, partial)
     if steps is None or (steps and _any_nan(values)):
         return None
@@ -96,20 +101,22 @@ def compared_with(
             return None
         raw = _range_of(_stored(codec, value.type), operator, value)
         return Between(codec, raw.low, raw.high)
-    if not casts and value.type == codec.arrow_type:
-        return _range_of(codec, operator, value)
+    assert isinstance(codec, FixedWidth)
     steps = _bound(codec, casts, value.type, partial)
-    values = pa.array([value], value.type)
     image = ordinal_range(value.type)
-    if steps is None or image is None or (steps and _any_nan(values)):
+    if steps is None or image is None or (steps and _is_nan(value)):
         return None
-    first, last = _equals(values)
+    first = last = ordinal_of(value)
+    if pa.types.is_floating(value.type) and first in _ZEROS:
+        first, last = _ZEROS
     least, greatest = {
-        "<": (image[0], first[0] - 1),
-        "<=": (image[0], last[0]),
-        ">": (last[0] + 1, image[1]),
-        ">=": (first[0], image[1]),
+        "<": (image[0], first - 1),
+        "<=": (image[0], last),
+        ">": (last + 1, image[1]),
+        ">=": (first, image[1]),
     }[operator]
+    if not steps:
+        return _between(codec, least, greatest, open_ends="=" not in operator)
     ends = (np.array([end], dtype=object) for end in (least, greatest))
     (low,), (high,) = preimage(steps, *ends)
     return _between(codec, low, high, open_ends="=" not in operator)
@@ -195,15 +202,21 @@ def _any_nan(values: pa.Array) -> bool:
     return pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py()
 
 
+def _is_nan(value: pa.Scalar) -> bool:
+    return pa.types.is_floating(value.type) and isnan(value.as_py())
+
+
 def _equals(values: pa.Array) -> tuple[Ordinals, Ordinals]:
     """The least and the greatest ordinal of what equals each value: -0.0 equals 0.0."""
     ordinals = ordinals_of(values)
     if not pa.types.is_floating(values.type):
         return ordinals, ordinals
-    return np.where(ordinals == 0, -1, ordinals), np.where(ordinals == -1, 0, ordinals)
+    least, greatest = _ZEROS
+    zero = (ordinals == least) | (ordinals == greatest)
+    return np.where(zero, least, ordinals), np.where(zero, greatest, ordinals)
 
 
-def _keys(codec: KeyCodec, least: Ordinals, greatest: Ordinals) -> In | Between | None:
+def _keys(codec: FixedWidth, least: Ordinals, greatest: Ordinals) -> In | Between | None:
     """The keys with ordinals from each `least` to `greatest`, listed where they are few."""
     counts = greatest - least + 1
     count = int(counts.sum())
@@ -221,27 +234,22 @@ def _keys(codec: KeyCodec, least: Ordinals, greatest: Ordinals) -> In | Between 
     return In.of(codec, values_at(least, codec.arrow_type))
 
 
-def _between(codec: KeyCodec, low: int, high: int, *, open_ends: bool) -> Between:
+def _between(codec: FixedWidth, low: int, high: int, *, open_ends: bool) -> Between:
     """The keys with the ordinals `low` to `high`; `open_ends` says how they are named.
 
     An end is left out where every key is on its inner side.
     """
-    kind = codec.arrow_type
-    known = ordinal_range(kind)
+    known = ordinal_range(codec.arrow_type)
     assert known is not None
     first, last = known
     if low > high:
-        least = values_at(np.array([first], dtype=object), kind)[0]
-        return Between.of(codec, least, least, high_closed=False)
-    ends = np.array([low, high], dtype=object)
-    if open_ends:
-        ends += (-1, 1)
-    ends = np.clip(ends, first, last)
-    low_end, high_end = values_at(ends, kind)
-    return Between.of(
+        least = codec.at_rank(0)
+        return Between.encoded(codec, least, least, low_closed=True, high_closed=False)
+    beyond = 1 if open_ends else 0
+    return Between.encoded(
         codec,
-        low_end if low > first else None,
-        high_end if high < last else None,
+        codec.at_rank(low - beyond - first) if low > first else None,
+        codec.at_rank(high + beyond - first) if high < last else None,
         low_closed=not open_ends,
         high_closed=not open_ends,
     )

@@ -8,7 +8,9 @@ Ordinals are Python's integers, which have room for every type and for what lies
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from math import isnan
+from struct import Struct
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +18,9 @@ import pyarrow as pa
 
 Ordinals: TypeAlias = npt.NDArray[np.object_]
 """An array of Python integers."""
+
+_FLOAT: Final = Struct("<d")
+_BITS: Final = Struct("<q")
 
 
 def ordinal_range(kind: pa.DataType) -> tuple[int, int] | None:
@@ -54,6 +59,19 @@ def ordinals_of(values: pa.Array) -> Ordinals:
         raise TypeError(f"no ordinals of type {kind}")
     bits = values.view(pa.from_numpy_dtype(_signed(kind))).to_numpy()
     return (float_order(bits) if pa.types.is_floating(kind) else bits).astype(object)
+
+
+def ordinal_of(value: pa.Scalar) -> int:
+    """The ordinal of one value, which is not NULL; raises as `ordinals_of` does."""
+    kind = value.type
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return int(value.as_py())
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return value.value
+    if pa.types.is_float64(kind) and not isnan(number := value.as_py()):
+        bits = _BITS.unpack(_FLOAT.pack(number))[0]
+        return bits if bits >= 0 else ~(bits & (2**63 - 1))
+    return ordinals_of(pa.array([value], kind))[0]
 
 
 def values_at(ordinals: Ordinals, kind: pa.DataType) -> pa.Array:

@@ -42,6 +42,7 @@ _KEEP: Final = np.array([(1 << (8 * n)) - 1 for n in range(_WORD + 1)], dtype=np
 """Masks that keep the first n bytes of a little-endian word."""
 
 # Where that many values repeat each other, each is encoded once and looked up.
+_FEW: Final = 4
 _SAMPLE: Final = 2048
 _DISTINCT_IN_SAMPLE: Final = 1024
 
@@ -98,6 +99,13 @@ class FixedWidth(KeyCodec):
     def floating(self) -> bool:
         """Whether the values are floats, of which two are zero."""
         return pa.types.is_floating(self.arrow_type)
+
+    def at_rank(self, rank: int) -> bytes:
+        """The encoding of the value that so many values of the type are before: it is that number.
+
+        A float has its rank in the total order, -0.0 right before 0.0.
+        """
+        return bytes((_VALUE,)) + rank.to_bytes(self.width, "big")
 
     @cached_property
     def zeros(self) -> tuple[bytes, ...]:
@@ -195,12 +203,27 @@ class Blocks(KeyCodec):
             values = values.cast(pa.large_string())
         elif pa.types.is_binary_view(values.type):
             values = values.cast(pa.large_binary())
+        if len(values) <= _FEW:
+            plain = values.cast(pa.binary()).to_pylist()
+            return pa.array([self._one(value) for value in plain], pa.binary())
         if len(values) > _SAMPLE:
             sample = values.slice(len(values) // 2, _SAMPLE)
             if len(sample.unique()) <= _DISTINCT_IN_SAMPLE:
                 coded = values.dictionary_encode(null_encoding="encode")
                 return _blocks_of(coded.dictionary).take(coded.indices)
         return _blocks_of(values)
+
+    def _one(self, value: bytes | None) -> bytes:
+        """The encoding of one value, where an array of them would not pay."""
+        if value is None:
+            return self.null
+        parts = [bytes((_BLOCKS if value else _EMPTY,))]
+        at = 0
+        while at < len(value):
+            size = _SHORT if at < _SHORT_BYTES else _LONG
+            block, at = value[at : at + size], at + size
+            parts += [block.ljust(size, b"\0"), bytes((_MORE if at < len(value) else len(block),))]
+        return b"".join(parts)
 
     def decode(self, data: bytes, at: int) -> tuple[pa.Scalar, int]:
         kind = data[at] if at < len(data) else None

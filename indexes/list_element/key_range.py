@@ -104,13 +104,28 @@ class Between:
         Bounds are of the key's type and not NULL. `>= 0.0` begins with -0.0, and `< 0.0`
         ends before it. Raises as `In.of` does.
         """
-        first, end = _FIRST_VALUE, AFTER
+        first, end = None, None
         if low is not None:
             least, greatest = _equals(codec, low)
-            first = least if low_closed else greatest + AFTER
+            first = least if low_closed else greatest
         if high is not None:
             least, greatest = _equals(codec, high)
-            end = greatest + AFTER if high_closed else least
+            end = greatest if high_closed else least
+        return cls.encoded(codec, first, end, low_closed=low_closed, high_closed=high_closed)
+
+    @classmethod
+    def encoded(
+        cls,
+        codec: KeyCodec,
+        low: bytes | None,
+        high: bytes | None,
+        *,
+        low_closed: bool,
+        high_closed: bool,
+    ) -> Between:
+        """The same between the encodings of the bounds."""
+        first = _FIRST_VALUE if low is None else low if low_closed else low + AFTER
+        end = AFTER if high is None else high + AFTER if high_closed else high
         return cls(codec, first, end)
 
     @classmethod
