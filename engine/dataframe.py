@@ -65,10 +65,16 @@ class LanceDataFrame(DataFrame):
     Methods that return a DataFrame return a LanceDataFrame of the same session.
     """
 
-    def __init__(self, df: Any, session: LanceSessionContext) -> None:
-        """`df` is the DataFrame of DataFusion's own, compiled part."""
+    def __init__(
+        self, df: Any, session: LanceSessionContext, tables: tuple[Any, ...] | None = None
+    ) -> None:
+        """`df` is the DataFrame of DataFusion's own, compiled part.
+
+        `tables` are the Lance tables that its plan reads, None where they are not known.
+        """
         super().__init__(df)
         self.session = session
+        self.tables = tables
         self._last: Execution | None = None
 
     def execution_plan(self) -> ExecutionPlan:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +12,12 @@ import pyarrow.compute as pc
 import pyarrow.dataset
 from datafusion import DataFrame, SessionConfig, SessionContext
 from datafusion.catalog import Table
+from datafusion.plan import LogicalPlan
 
 from ..indexes.query import Query
+from ..rewrites.analysis import Analysis
 from ..rewrites.environment import SearchableTable
+from ..rewrites.plan_memory import PlanMemory
 from ..rewrites.rewrite import rewrite
 from .execution import Execution
 from .index_scan import IndexScan
@@ -25,11 +29,27 @@ _NESTED_SUBQUERIES = "datafusion.optimizer.enable_physical_uncorrelated_scalar_s
 _PUSH_LEAF_EXPRESSIONS = "datafusion.optimizer.enable_leaf_expression_pushdown"
 
 
+@dataclass(frozen=True, slots=True)
+class Recollection:
+    """What a session remembers for a plan over `tables`, in its present `state`."""
+
+    memory: PlanMemory
+    tables: Sequence[Any]
+    state: Hashable
+
+
 class SessionEnvironment:
     """Makes what a rewrite of one of the context's plans asks for."""
 
-    def __init__(self, context: SessionContext, *, names_scans: bool = False) -> None:
+    def __init__(
+        self,
+        context: SessionContext,
+        recollection: Recollection | None = None,
+        *,
+        names_scans: bool = False,
+    ) -> None:
         self._context = context
+        self._recollection = recollection
         self.names_scans = names_scans
 
     def flat_context(self) -> SessionContext:
@@ -54,6 +74,16 @@ class SessionEnvironment:
             return context.read_table(Table(provider))
         context.register_table(name, Table(provider))
         return context.table(name)
+
+    def recall(self, plan: LogicalPlan) -> Analysis | None:
+        mine = self._recollection
+        known = None if mine is None else mine.memory.get(plan, mine.tables, mine.state)
+        return None if known is None else replace(known, context=self._context)
+
+    def keep(self, plan: LogicalPlan, analysis: Analysis) -> None:
+        mine = self._recollection
+        if mine is not None:
+            mine.memory.put(plan, mine.tables, mine.state, analysis)
 
     def watch(self) -> AbstractContextManager[list[Any]]:
         return watch()
@@ -100,13 +130,18 @@ class BoundScan(pyarrow.dataset.Dataset):
 
 
 def execution_of(
-    dataframe: DataFrame, context: SessionContext, *, names_scans: bool = False
+    dataframe: DataFrame,
+    context: SessionContext,
+    recollection: Recollection | None = None,
+    *,
+    names_scans: bool = False,
 ) -> Execution:
     """What to run for a DataFrame of the context: its plan with index scans where they serve.
 
     With `names_scans` they are found in its text by the names of `Execution.index_scans`.
     """
-    rewritten = rewrite(dataframe, SessionEnvironment(context, names_scans=names_scans))
+    environment = SessionEnvironment(context, recollection, names_scans=names_scans)
+    rewritten = rewrite(dataframe, environment)
     if rewritten.plan is None:
         return Execution(dataframe, notes=rewritten.notes)
     return Execution(

@@ -18,15 +18,18 @@ from lance import LanceDataset
 
 from ..indexes.cache import ReaderCache
 from ..indexes.errors import InvalidArgumentError
+from ..rewrites.plan_memory import PlanMemory
+from ..udfs.any_element.planning import Readers
 from ..udfs.any_element.statement import AnyElementStatements
 from .adoption import Method, inherit
 from .dataframe import LanceDataFrame
-from .environment import execution_of
+from .environment import Recollection, execution_of
 from .execution import Execution, explains, is_query
 from .explain import explain_statement
 from .index_creation import create_index
 from .registry import RegisteredTable, Terms, find_table, open_table, source_of
 from .scan_identity import watch
+from .session_state import SessionState
 
 CACHE_BYTES = 256 * 2**20
 
@@ -43,7 +46,10 @@ def _wrap(name: str, method: Method) -> Method:
     """The method as it is; a DataFrame or context that it returns becomes one of ours."""
 
     def adopting(self: LanceSessionContext, *args: Any, **kwargs: Any) -> Any:
-        return self.adopt(method(self, *args, **kwargs))
+        try:
+            return self.adopt(method(self, *args, **kwargs))
+        finally:
+            self._state.change()
 
     return adopting
 
@@ -69,7 +75,7 @@ class LanceSessionContext(SessionContext):
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
         super().__init__(config, runtime)
-        self._begin(use_indexes, _reader_cache(cache_bytes))
+        self._begin(use_indexes, _reader_cache(cache_bytes), SessionState(shared=False))
 
     @classmethod
     def wrap(
@@ -85,14 +91,19 @@ class LanceSessionContext(SessionContext):
         """
         if not isinstance(context, SessionContext):
             raise InvalidArgumentError("context", context, "a SessionContext")
+        if isinstance(context, LanceSessionContext):
+            context._state.share()
         session = cls.__new__(cls)
         session.ctx = context.ctx
-        session._begin(use_indexes, _reader_cache(cache_bytes))
+        session._begin(use_indexes, _reader_cache(cache_bytes), SessionState(shared=True))
         return session
 
-    def _begin(self, use_indexes: bool, cache: ReaderCache) -> None:
+    def _begin(self, use_indexes: bool, cache: ReaderCache, state: SessionState) -> None:
         self.use_indexes = use_indexes
         self._cache = cache
+        self._state = state
+        self._plans = PlanMemory()
+        self._readers: tuple[int, Readers] | None = None
         self._any_element = AnyElementStatements()
         self._replacing = threading.Lock()
         self._replacements = 0
@@ -251,9 +262,11 @@ class LanceSessionContext(SessionContext):
         try:
             for view, dataframe in views.items():
                 self.register_view(view, dataframe)
-            return self.adopt(
-                self._resolving(lambda: self._plan(query, options, param_values, named_params))
+            planned = self._resolving(
+                lambda: self._plan(query, options, param_values, named_params)
             )
+            self._state.ran(query)
+            return planned
         finally:
             for view in views:
                 self.deregister_table(view)
@@ -264,11 +277,23 @@ class LanceSessionContext(SessionContext):
         options: SQLOptions | None,
         param_values: dict[str, Any] | None,
         named_params: dict[str, Any],
-    ) -> DataFrame:
-        calling = self._any_element.sql(self.plain, query, options, param_values, named_params)
-        if calling is not None:
-            return calling
-        return SessionContext.sql(self, query, options, param_values, **named_params)
+    ) -> LanceDataFrame:
+        with watch() as asked:
+            planned = self._any_element.sql(
+                self.plain, query, options, param_values, named_params, self._present_readers()
+            )
+            if planned is None:
+                planned = SessionContext.sql(self, query, options, param_values, **named_params)
+        return LanceDataFrame(planned.df, self, tuple(dict.fromkeys(asked)))
+
+    def _present_readers(self) -> Readers | None:
+        """Copies of the session as it is, to be used again while it stays so."""
+        state, kept = self._state.number, self._readers
+        if state is None:
+            return None
+        if kept is None or kept[0] != state:
+            kept = self._readers = (state, Readers(self.plain))
+        return kept[1]
 
     def table(self, name: str) -> DataFrame:
         """The registered table of that name."""
@@ -287,14 +312,14 @@ class LanceSessionContext(SessionContext):
         """DataFrames and contexts of DataFusion as this session's; anything else as it is."""
         if isinstance(result, LanceDataFrame | LanceSessionContext):
             if isinstance(result, LanceSessionContext) and "_cache" not in vars(result):
-                result._begin(self.use_indexes, self._cache)
+                result._begin(self.use_indexes, self._cache, SessionState(shared=True))
             return result
         if isinstance(result, DataFrame):
             return LanceDataFrame(result.df, self)
         if isinstance(result, SessionContext):
             session = type(self).__new__(type(self))
             session.ctx = result.ctx
-            session._begin(self.use_indexes, self._cache)
+            session._begin(self.use_indexes, self._cache, SessionState(shared=True))
             return session
         return result
 
@@ -311,4 +336,10 @@ class LanceSessionContext(SessionContext):
             return Execution(plain)
         if explains(plain):
             return Execution(explain_statement(plain, self.plain))
-        return execution_of(plain, self.plain) if is_query(plain) else Execution(plain)
+        if not is_query(plain):
+            return Execution(plain)
+        recollection, state = None, self._state.number
+        tables = dataframe.tables if isinstance(dataframe, LanceDataFrame) else None
+        if state is not None and tables is not None:
+            recollection = Recollection(self._plans, tables, state)
+        return execution_of(plain, self.plain, recollection)

@@ -38,7 +38,8 @@ class ServedScan:
 class Analysis:
     """`tables` are the Lance tables behind `scans`, None for other tables.
 
-    `context` optimized the plan; what is built around it is built there.
+    `context` optimized the plan; what is built around it is built there. `notes` say why
+    predicates are not served.
     """
 
     context: SessionContext
@@ -46,6 +47,7 @@ class Analysis:
     scans: tuple[FoundScan, ...]
     tables: tuple[SearchableTable | None, ...]
     served: tuple[ServedScan, ...]
+    notes: Notes
 
     @property
     def shows_all_scans(self) -> bool:
@@ -62,30 +64,34 @@ class Analysis:
         return self.shows_all_scans and not _GENERATED.search(self.optimized.display_indent())
 
     @property
+    def reads_lance_alone(self) -> bool:
+        """Whether every scan of the plan is known, and of a Lance table."""
+        return self.shows_all_scans and None not in self.tables
+
+    @property
     def schema(self) -> pa.Schema:
         """The optimized plan's, which may be laxer about NULLs than the plan was."""
         return self.context.create_dataframe_from_logical_plan(self.optimized).schema()
 
 
-def analyse(
-    plan: LogicalPlan, context: SessionContext, environment: Environment, notes: Notes
-) -> Analysis:
+def analyse(plan: LogicalPlan, context: SessionContext, environment: Environment) -> Analysis:
     """Optimizes the plan in the context and reads the filters above its scans."""
     with environment.watch() as touched:
         optimized = context.create_dataframe_from_logical_plan(plan).optimized_logical_plan()
     if not touched:
-        return Analysis(context, optimized, (), (), ())
+        return Analysis(context, optimized, (), (), (), {})
     scans = tuple(find_scans(optimized))
     if len(scans) == _count_scans(optimized) == 1 and all(one is touched[0] for one in touched):
         tables = (touched[0],)
     else:
         tables = tuple(_asked(scan, context, environment) for scan in scans)
+    notes: Notes = {}
     served = tuple(
         one
         for scan, table in zip(scans, tables, strict=True)
         if table is not None and (one := _serve(scan, table, notes)) is not None
     )
-    return Analysis(context, optimized, scans, tables, served)
+    return Analysis(context, optimized, scans, tables, served, notes)
 
 
 def _count_scans(plan: LogicalPlan) -> int:

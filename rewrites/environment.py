@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
+from datafusion.plan import LogicalPlan
 
 from ..indexes.query import Query
 from ..indexes.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from .analysis import Analysis
 
 
 class SearchableTable(Hashable, Protocol):
@@ -53,6 +57,14 @@ class Environment(Protocol):
 
         In a private context it has the name; the session's own keeps its names for its user.
         """
+        ...
+
+    def recall(self, plan: LogicalPlan) -> Analysis | None:
+        """An earlier analysis of an equal plan in the session's own context, if it still holds."""
+        ...
+
+    def keep(self, plan: LogicalPlan, analysis: Analysis) -> None:
+        """Takes an analysis of the plan in the session's own context, for `recall`."""
         ...
 
     def watch(self) -> AbstractContextManager[list[SearchableTable]]:

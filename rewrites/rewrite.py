@@ -22,9 +22,16 @@ def rewrite(dataframe: DataFrame, environment: Environment) -> Rewritten:
     notes: Notes = {}
 
     def analysed(context: SessionContext) -> Analysis:
-        return analyse(plan, context, environment, notes)
+        analysis = analyse(plan, context, environment)
+        notes.update(analysis.notes)
+        return analysis
 
-    own = None if environment.names_scans else analysed(environment.own_context())
+    own = None if environment.names_scans else environment.recall(plan)
+    if own is not None:
+        notes.update(own.notes)
+    elif not environment.names_scans:
+        own = analysed(environment.own_context())
+        environment.keep(plan, own)
     # Where the private contexts would only come to the same plan, they are not made.
     flat = own if own and own.optimized_plainly else analysed(environment.flat_context())
     if not flat.served:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +27,7 @@ class Readers:
 
     def __init__(self, context: SessionContext) -> None:
         self._context = context
+        self._functions: dict[str, bool] = {}
 
     @cached_property
     def own(self) -> SessionContext:
@@ -51,12 +53,29 @@ class Readers:
             return False
         return True
 
+    def have_function(self, name: str) -> bool:
+        """Whether the context has a function of that name, of whatever kind."""
+        if name not in self._functions:
+            self._functions[name] = any(
+                _finds(find, name)
+                for find in (self._context.udf, self._context.udaf, self._context.udwf)
+            )
+        return self._functions[name]
+
     def agree_on(self, text: str) -> bool:
         """Whether a text is surely the same in both dialects; False where a plan has to tell."""
         try:
             return self.agree and reads_plainly(tokenize(text))
         except UnreadableTextError:
             return False
+
+
+def _finds(find: Callable[[str], object], name: str) -> bool:
+    try:
+        find(name)
+    except KeyError:
+        return False
+    return True
 
 
 def _copy(context: SessionContext) -> SessionContext:

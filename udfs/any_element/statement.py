@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext, SQLOptions
+from datafusion.plan import LogicalPlan
 
 from .calls import NAME, CallingStatement, find_calls
 from .memory import Memory
@@ -22,7 +23,7 @@ class _Planned:
     """A statement and the plan that it gave, in full."""
 
     written: WrittenStatement
-    form: tuple[str, str]
+    plan: LogicalPlan
 
 
 class AnyElementStatements:
@@ -46,6 +47,7 @@ class AnyElementStatements:
         options: SQLOptions | None = None,
         param_values: Mapping[str, Any] | None = None,
         named_params: Mapping[str, Any] | None = None,
+        readers: Readers | None = None,
     ) -> DataFrame | None:
         """What `context.sql` would give of the same arguments if it had the function.
 
@@ -53,6 +55,8 @@ class AnyElementStatements:
         cannot be read, or where the session has a function of that name. An output column
         without alias is named as a function's would be (`any_element(t.d,Utf8("…"))`); inside
         of views and subqueries it has the name of what it is planned as.
+
+        `readers` are copies of the context as it is now, if there are any.
 
         Raises InvalidArgumentError for a call that is none of a list of structs and a predicate
         on its fields, and DataFusion's errors for the rest.
@@ -63,13 +67,15 @@ class AnyElementStatements:
             if prepared is not None:
                 return _moved(prepared.sql(query, options, values, **texts), context)
         given = (query, *(str(value) for value in texts.values()))
-        if not any(NAME in text.lower() for text in given) or _has_function(context):
+        if not any(NAME in text.lower() for text in given):
+            return None
+        readers = readers or Readers(context)
+        if readers.have_function(NAME):
             return None
         try:
             text = _filled_in(query, texts)
         except UnreadableTextError:
             return None
-        readers = Readers(context)
         again = self._planned_again(text, readers, options, values)
         if again is not None:
             return _moved(again, context)
@@ -95,7 +101,7 @@ class AnyElementStatements:
         frame = readers.lambdas.sql(text, options, values)
         written = WrittenStatement(text, planning.names(frame))
         if planning.agreed and all(readers.agree_on(call.predicate) for call in statement.calls):
-            planned = _Planned(written, _form(frame))
+            planned = _Planned(written, frame.logical_plan())
             self._planned.put((statement.text, readers.normalize), planned)
         return written.named(frame)
 
@@ -114,7 +120,7 @@ class AnyElementStatements:
             frame = readers.lambdas.sql(planned.written.text, options, values)
         except Exception:  # DataFusion's errors have no type of their own
             return None
-        return planned.written.named(frame) if _form(frame) == planned.form else None
+        return planned.written.named(frame) if frame.logical_plan() == planned.plan else None
 
     def body(self, predicate: str, element: pa.DataType, readers: Readers) -> str:
         """The lambda's body for a predicate; kept where no dialect makes anything else of it."""
@@ -164,16 +170,6 @@ def _statement_name(tokens: Sequence[Token], normalize: bool) -> str | None:
     return named(names[0], normalize) if names else None
 
 
-def _has_function(context: SessionContext) -> bool:
-    for find in (context.udf, context.udaf, context.udwf):
-        try:
-            find(NAME)
-        except KeyError:
-            continue
-        return True
-    return False
-
-
 def _strings(values: Mapping[str, Any]) -> dict[str, str]:
     """The texts among the values for placeholders."""
     plain = {
@@ -198,9 +194,3 @@ def _filled_in(query: str, named_params: Mapping[str, Any]) -> str:
 
 def _moved(frame: DataFrame, context: SessionContext) -> DataFrame:
     return context.create_dataframe_from_logical_plan(frame.logical_plan())
-
-
-def _form(frame: DataFrame) -> tuple[str, str]:
-    """The plan in its two forms: in full without subqueries, and with subqueries in short."""
-    plan = frame.logical_plan()
-    return repr(plan), plan.display_indent_schema()
