@@ -156,6 +156,8 @@ def _datafusion_rows(
     """
     private = private_session(context)
     private.sql("SET datafusion.sql_parser.dialect = 'generic'")
+    # The query's own ORDER BY is not one of a subquery, though it is in a view here.
+    private.sql("SET datafusion.sql_parser.enable_subquery_sort_elimination = 'false'")
     for key, value in options.settings:
         private.sql(f"SET datafusion.explain.{key} = '{value}'")
     private.register_table(_VIEW, _distinctly_named(dataframe))

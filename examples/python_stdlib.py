@@ -1,8 +1,8 @@
 """Index Python's standard library and ask it questions.
 
 Builds a Lance table with a row for each function, method and class of the standard library of the
-Python that runs this, indexes the rows' labels, and answers each question twice: from the index,
-and by DataFusion's own scan.
+Python that runs this, indexes the rows' labels and the fields of their parameters, and answers each
+question twice: from the indexes, and by DataFusion's own scan.
 
     python examples/python_stdlib.py
 """
@@ -88,7 +88,27 @@ QUESTIONS = {
         WHERE array_has_any(labels, ['function', 'method'])
           AND NOT array_has_any(labels, ['private', 'special', 'has_docstring'])
         """,
+    "Which functions have a parameter `key` that only a keyword can give?": """
+        SELECT name FROM stdlib
+        WHERE any_element(parameters, 'name = ''key'' AND kind = ''keyword-only''')
+        ORDER BY name
+        """,
+    "Which coroutines have a timeout without a default of None?": """
+        SELECT name FROM stdlib
+        WHERE array_has(labels, 'async')
+          AND any_element(parameters, 'name = ''timeout'' AND "default" <> ''None''')
+        ORDER BY name
+        """,
+    "How many methods have no parameter `self`?": """
+        SELECT count(*) AS methods FROM stdlib
+        WHERE array_has(labels, 'method') AND NOT any_element(parameters, 'name = ''self''')
+        """,
 }
+
+INDEXES: list[tuple[str, str, dict[str, Any]]] = [
+    ("labels", "LABEL_LIST", {}),
+    ("parameters", "LIST_ELEMENT", {"keys": ["name", "kind"]}),
+]
 
 RUNS = 15
 
@@ -248,8 +268,12 @@ def main(folder: Path) -> bool:
 
     indexed = LanceSessionContext()
     indexed.register_lance("stdlib", path)
-    took = milliseconds(lambda: indexed.create_lance_index("stdlib", "labels", "LABEL_LIST"))
-    print(f"{table.num_rows:,} functions, methods and classes; labels indexed in {took:.0f} ms.")
+    print(f"{table.num_rows:,} functions, methods and classes")
+    for column, kind, options in INDEXES:
+        took = milliseconds(
+            lambda: indexed.create_lance_index("stdlib", column, kind, **options)  # noqa: B023
+        )
+        print(f"{column}: {kind} index built in {took:.0f} ms")
 
     scanning = LanceSessionContext(use_indexes=False)
     scanning.register_lance("stdlib", path)

@@ -182,6 +182,28 @@ class TestIndent:
             "    TableScan: words projection=[id]"
         )
 
+    @pytest.mark.parametrize(
+        "query",
+        [
+            f"{TAGGED} ORDER BY id",
+            f"{TAGGED} ORDER BY score DESC LIMIT 2 OFFSET 1",
+            f"SELECT * FROM ({TAGGED} ORDER BY id) AS inside ORDER BY id DESC",
+            "SELECT count(*) FROM images WHERE array_has(tags, 'a') GROUP BY id % 2 ORDER BY 1",
+            f"SELECT row_number() OVER (ORDER BY id) FROM ({TAGGED})",
+            "SELECT DISTINCT a.id FROM images a JOIN images b ON a.id = b.id + 1 "
+            "WHERE array_has(a.tags, 'a') AND array_has(b.tags, 'b') ORDER BY a.id",
+        ],
+    )
+    def test_it_shows_the_nodes_that_run(self, covered: Path, query: str) -> None:
+        session = a_session(covered)
+
+        shown = explained(session, f"EXPLAIN {query}")["physical_plan"]
+        runs = session.sql(query).execution_plan().display_indent()
+
+        assert "IndexScan" in shown
+        node = re.compile(r"^( *\w+)", re.MULTILINE)
+        assert node.findall(shown.replace("IndexScan", "DatasetExec")) == node.findall(runs)
+
     def test_two_scans_of_one_table_keep_their_queries(self, covered: Path) -> None:
         plans = explained(
             a_session(covered),
