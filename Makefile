@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+# pylance warns of each index type that it does not know, whenever it opens such a table.
+export LANCE_LOG ?= error
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test lint format bench clean
@@ -34,6 +37,8 @@ format: $(VENV)/.test
 
 bench: $(VENV)/.bench
 	@$(BIN)/python benchmarks/label_list.py
+	@$(BIN)/python benchmarks/list_element.py
+	@$(BIN)/python benchmarks/any_element.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .hypothesis .pytest_cache .ruff_cache benchmarks/.tables

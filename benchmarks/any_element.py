@@ -11,10 +11,7 @@ on its own.
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +19,8 @@ import pyarrow as pa
 from datafusion import DataFrame, SessionConfig, SessionContext
 
 from datafusion_lance.engine import LanceSessionContext
-from measure import Timing, interleaved, print_ratios
-from tables import STRUCTS_A_ROW
+from measure import Timing, interleaved, print_ratios, print_versions, write_report
+from tables import detections
 
 OURS = "any_element"
 THEIRS = "array_any_match"
@@ -42,22 +39,9 @@ PREDICATES = {
 }
 
 
-def detections(rows: int) -> pa.Table:
+def in_memory(rows: int) -> pa.Table:
     """Rows of an id and a list of structs."""
-    rng = np.random.default_rng(20)
-    lengths = rng.poisson(STRUCTS_A_ROW, rows)
-    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-    count = int(offsets[-1])
-    labels = pa.array([f"label_{number:04}" for number in range(1_000)])
-    structs = pa.StructArray.from_arrays(
-        [
-            labels.take(pa.array(rng.integers(0, 1_000, count))),
-            pa.array(rng.random(count, dtype=np.float32)),
-            *(pa.array(rng.integers(0, 2_000, count, dtype=np.int32)) for _ in "xy"),
-        ],
-        names=["label", "confidence", "x", "y"],
-    )
-    lists = pa.ListArray.from_arrays(pa.array(offsets), structs)
+    lists = detections(rows, np.random.default_rng(20))
     return pa.table({"id": pa.array(np.arange(rows)), "detections": lists})
 
 
@@ -106,16 +90,10 @@ def main() -> None:
     arguments.add_argument("--runs", type=int, default=41)
     arguments.add_argument("--json", type=Path, help="write every single timing to this file")
     given = arguments.parse_args()
-    versions = {"datafusion": version("datafusion")}
-    print(f"Python {platform.python_version()}", *(f"{p} {v}" for p, v in versions.items()))
-    timings = run(detections(given.rows), given.runs)
+    print_versions()
+    timings = run(in_memory(given.rows), given.runs)
     if given.json:
-        cases = {
-            title: {name: timing.runs for name, timing in case.items()}
-            for title, case in timings.items()
-        }
-        report = {"versions": versions, "rows": given.rows, "milliseconds": cases}
-        given.json.write_text(json.dumps(report, indent=1), encoding="utf-8")
+        write_report(given.json, timings)
 
 
 if __name__ == "__main__":

@@ -40,10 +40,13 @@ class Condition:
 
 
 def condition_of(dataset: lance.LanceDataset, hits: int) -> Condition:
-    """A condition that as many elements meet, as far apart from the next as possible."""
+    """A condition that as many elements meet: a fifth or less of those with its label."""
     detections = dataset.to_table(columns=["detections"])["detections"].combine_chunks()
     labels, confidences = detections.flatten().flatten()[:2]
-    label = "label_0500"
+    counts = labels.value_counts()
+    often = counts.filter(pc.greater_equal(counts.field("counts"), 5 * hits))
+    rarest = pc.sort_indices(often.field("counts"))[0].as_py()
+    label = often.field("values")[rarest].as_py()
     held = np.sort(confidences.filter(pc.equal(labels, label)).to_numpy())
     bound = (float(held[-hits - 1]) + float(held[-hits])) / 2
     return Condition(label, bound)

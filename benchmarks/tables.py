@@ -28,36 +28,41 @@ def frequencies() -> np.ndarray:
     return weights / weights.sum()
 
 
-def batch(first_id: int, rows: int, rng: np.random.Generator) -> pa.RecordBatch:
-    """`rows` rows of id, score, caption, tags and detections, from `first_id` on."""
+def drawn(count: int, rng: np.random.Generator) -> pa.Array:
+    """So many labels, as frequent as `frequencies` says."""
     labels = pa.array([f"label_{number:04}" for number in range(LABELS)])
-    chances = frequencies()
+    return labels.take(pa.array(rng.choice(LABELS, count, p=frequencies())))
 
-    def drawn(count: int) -> pa.Array:
-        return labels.take(pa.array(rng.choice(LABELS, count, p=chances)))
 
+def detections(rows: int, rng: np.random.Generator) -> pa.ListArray:
+    """Lists of structs, none of them NULL: a label, a confidence and a place."""
     lengths = rng.poisson(STRUCTS_A_ROW, rows)
     offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-    detections = pa.StructArray.from_arrays(
+    structs = pa.StructArray.from_arrays(
         [
-            drawn(offsets[-1]),
+            drawn(offsets[-1], rng),
             pa.array(rng.random(offsets[-1], dtype=np.float32)),
             *(pa.array(rng.integers(0, 2_000, offsets[-1], dtype=np.int32)) for _ in "xy"),
         ],
         names=["label", "confidence", "x", "y"],
     )
-    ids = pa.array(np.arange(first_id, first_id + rows))
-    words = zip(*(drawn(rows).to_pylist() for _ in range(6)), strict=True)
+    return pa.ListArray.from_arrays(offsets, structs)
+
+
+def batch(first_id: int, rows: int, rng: np.random.Generator) -> pa.RecordBatch:
+    """`rows` rows of id, score, caption, tags and detections, from `first_id` on."""
+    lists = detections(rows, rng)
+    words = zip(*(drawn(rows, rng).to_pylist() for _ in range(6)), strict=True)
     return pa.RecordBatch.from_pydict(
         {
-            "id": ids,
+            "id": pa.array(np.arange(first_id, first_id + rows)),
             "score": pa.array(rng.random(rows)),
             "caption": pa.array(map(" ".join, words)),
             "tags": pa.ListArray.from_arrays(
                 np.arange(0, rows * TAGS_A_ROW + 1, TAGS_A_ROW, dtype=np.int32),
-                drawn(rows * TAGS_A_ROW),
+                drawn(rows * TAGS_A_ROW, rng),
             ),
-            "detections": pa.ListArray.from_arrays(offsets, detections),
+            "detections": lists,
         }
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,18 +11,26 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def test_label_list_times_every_contender_on_every_case(tmp_path: Path) -> None:
-    report = tmp_path / "report.json"
-    script = ROOT / "benchmarks" / "label_list.py"
-    options = ["--rows=20000", "--runs=4", f"--tables={tmp_path}", f"--json={report}"]
+def timings(script: str, *options: str, folder: Path) -> dict[str, dict[str, list[float]]]:
+    """What a benchmark measures, by case and contender."""
+    report = folder / "report.json"
     result = subprocess.run(
-        [sys.executable, script, *options], capture_output=True, text=True, check=False
+        [sys.executable, ROOT / "benchmarks" / script, f"--json={report}", *options],
+        env=os.environ | {"LANCE_LOG": "error"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (result.returncode, result.stderr) == (0, "")
-    cases = json.loads(report.read_text(encoding="utf-8"))["milliseconds"]
+    return json.loads(report.read_text(encoding="utf-8"))["milliseconds"]
+
+
+def test_label_list_times_every_contender_on_every_case(tmp_path: Path) -> None:
+    options = ["--rows=20000", "--runs=4", f"--tables={tmp_path}"]
+    cases = timings("label_list.py", *options, folder=tmp_path)
     assert len(cases) == 4
-    for timings in cases.values():
-        assert {name: len(runs) for name, runs in timings.items()} == {
+    for case in cases.values():
+        assert {name: len(runs) for name, runs in case.items()} == {
             "datafusion-lance": 4,
             "pylance scan": 4,
             "pylance ds.sql": 4,
@@ -31,14 +40,20 @@ def test_label_list_times_every_contender_on_every_case(tmp_path: Path) -> None:
         }
 
 
+def test_list_element_times_every_contender_on_every_size(tmp_path: Path) -> None:
+    options = ["--rows", "100000", "110000", "--runs=4", f"--tables={tmp_path}"]
+    cases = timings("list_element.py", *options, folder=tmp_path)
+    assert len(cases) == 4
+    for case in cases.values():
+        assert {name: len(runs) for name, runs in case.items()} == {
+            "datafusion-lance": 4,
+            "DataFusion, no index": 4,
+            "DuckDB": 4,
+            "Polars": 4,
+        }
+
+
 def test_any_element_times_both_on_every_case(tmp_path: Path) -> None:
-    report = tmp_path / "report.json"
-    script = ROOT / "benchmarks" / "any_element.py"
-    options = ["--rows=20000", "--runs=2", f"--json={report}"]
-    result = subprocess.run(
-        [sys.executable, script, *options], capture_output=True, text=True, check=False
-    )
-    assert (result.returncode, result.stderr) == (0, "")
-    cases = json.loads(report.read_text(encoding="utf-8"))["milliseconds"]
+    cases = timings("any_element.py", "--rows=20000", "--runs=4", folder=tmp_path)
     assert len(cases) == 5
-    assert all(timings.keys() == {"any_element", "array_any_match"} for timings in cases.values())
+    assert all(case.keys() == {"any_element", "array_any_match"} for case in cases.values())
