@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from lance import LanceDataset
 
 from ..indexes.errors import InvalidArgumentError
 from ..indexes.label_list.builder import create_label_list
-from ..indexes.list_element.builder import create_list_element
+from ..indexes.list_element.builder import SORT_MEMORY, create_list_element
 
 Builder = Callable[..., Any]
 
@@ -50,11 +50,27 @@ def _build_list_element(
     name: str | None,
     replace: bool,
     keys: Sequence[str] = (),
+    fragment_ids: Collection[int] | None = None,
+    sort_memory: int = SORT_MEMORY,
+    progress: bool = True,
     **parameters: Any,
 ) -> None:
     for parameter, value in parameters.items():
-        raise InvalidArgumentError(parameter, value, "nothing: LIST_ELEMENT takes keys alone")
-    create_list_element(dataset, column, keys, name, replace)
+        raise InvalidArgumentError(
+            parameter,
+            value,
+            "nothing: LIST_ELEMENT takes keys, fragment_ids, sort_memory and progress",
+        )
+    create_list_element(
+        dataset,
+        column,
+        keys,
+        name,
+        replace,
+        fragment_ids=fragment_ids,
+        sort_memory=sort_memory,
+        progress=progress,
+    )
 
 
 _BUILDERS: dict[str, Builder] = {

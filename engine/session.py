@@ -168,7 +168,9 @@ class LanceSessionContext(SessionContext):
         """Builds an index on a column of a registered Lance table, which then uses it.
 
         `kind` is LABEL_LIST, or LIST_ELEMENT with `keys`, the names of one field or more of
-        the structs in a list column, in key order. `name` is the index's, by default the
+        the structs in a list column, in key order; also with `fragment_ids`, the fragments to
+        index (all), `sort_memory`, the bytes that are sorted at once (256 MiB), and `progress`,
+        a bar on a terminal (True). `name` is the index's, by default the
         column's with `_idx`; `replace` allows that it exists. The index is committed to the
         newest version of the dataset and the table moves there.
 

@@ -383,6 +383,10 @@ class TestBadInput:
             session.create_lance_index("boxes", "boxes", "LIST_ELEMENT")
         with pytest.raises(InvalidArgumentError, match="fields: got 1, takes nothing"):
             session.create_lance_index("boxes", "boxes", "LIST_ELEMENT", keys=["area"], fields=1)
+        with pytest.raises(InvalidArgumentError, match=r"fragment_ids: got \[9\], takes"):
+            session.create_lance_index(
+                "boxes", "boxes", "LIST_ELEMENT", keys=["area"], fragment_ids=[9]
+            )
         with pytest.raises(InvalidArgumentError, match=r"keys: got 'size', takes .*label, area"):
             session.create_lance_index("boxes", "boxes", "LIST_ELEMENT", keys=["size"])
         session.create_lance_index("boxes", "boxes", "list_element", keys=["label", "area"])
