@@ -38,6 +38,7 @@ format: $(VENV)/.test
 bench: $(VENV)/.bench
 	@$(BIN)/python benchmarks/label_list.py
 	@$(BIN)/python benchmarks/list_element.py
+	@$(BIN)/python benchmarks/list_element_build.py
 	@$(BIN)/python benchmarks/any_element.py
 
 clean:

@@ -57,3 +57,12 @@ def test_any_element_times_both_on_every_case(tmp_path: Path) -> None:
     cases = timings("any_element.py", "--rows=20000", "--runs=4", folder=tmp_path)
     assert len(cases) == 5
     assert all(case.keys() == {"any_element", "array_any_match"} for case in cases.values())
+
+
+def test_builds_are_timed_side_by_side(tmp_path: Path) -> None:
+    options = ["--rows=20000", "--runs=4", f"--tables={tmp_path}"]
+    (case,) = timings("list_element_build.py", *options, folder=tmp_path).values()
+    assert {name: len(runs) for name, runs in case.items()} == {
+        "list element index": 4,
+        "pylance BTREE": 4,
+    }
