@@ -21,6 +21,7 @@ from datafusion_lance.indexes.list_element.builder import build_segment, commit_
 
 from .any_element_cases import (
     KINDS,
+    NAMES,
     Kind,
     Leaf,
     field_of,
@@ -139,66 +140,90 @@ def _layouts() -> st.SearchStrategy[Layout]:
 def tables(draw: st.DrawFn) -> Table:
     """A table with any types of fields, one to three of which are keys in any order."""
     key_kinds = st.sampled_from(KEY_KINDS)
-    names = st.permutations(["label", "k", "a b", "day"])
-    keys = draw(names)[: draw(st.integers(1, 3))]
+    keys = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True))
     fields: dict[str, Any] = {name: draw(key_kinds) for name in keys}
     others = draw(nested_kinds())
     fields = {**others, **fields} if draw(st.booleans()) else {**fields, **others, **fields}
     layout = draw(_layouts())
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    large = draw(st.booleans())
-    fragments = tuple(
-        _rows(random, FRAGMENT_ROWS * number, fields, large) for number in range(layout.fragments)
+    lists = _Lists(
+        random,
+        fields,
+        large=draw(st.booleans()),
+        never_null=frozenset(draw(st.sets(st.sampled_from(["d", "item", *fields]), max_size=2))),
     )
+    fragments = tuple(_rows(lists, FRAGMENT_ROWS * number) for number in range(layout.fragments))
     return Table(fields, tuple(keys), fragments, layout)
 
 
-def _rows(random: np.random.Generator, first: int, fields: dict[str, Any], large: bool) -> pa.Table:
+def _rows(lists: _Lists, first: int) -> pa.Table:
     ids = range(first, first + FRAGMENT_ROWS)
-    labels = (*LABELS, None)
+    random, labels = lists.random, (*LABELS, None)
     tags = [
         None
         if random.random() < 0.1
         else [labels[i] for i in random.integers(0, len(labels), random.integers(0, 4))]
         for _ in ids
     ]
-    return pa.table(
-        {
-            "id": pa.array(ids, pa.int64()),
-            "d": _lists(random, fields, large),
-            "tags": pa.array(tags, pa.list_(pa.string())),
-        }
-    )
-
-
-def _lists(random: np.random.Generator, fields: dict[str, Any], large: bool) -> pa.Array:
-    """Lists of up to three elements, some NULL over elements that nobody sees."""
-    lengths = random.integers(0, 4, FRAGMENT_ROWS)
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    elements = _structs(random, fields, int(offsets[-1]))
-    nulls = pa.array(random.random(FRAGMENT_ROWS) < 0.1)
-    if large:
-        return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), elements, mask=nulls)
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), elements, mask=nulls)
-
-
-def _structs(random: np.random.Generator, fields: dict[str, Any], length: int) -> pa.StructArray:
-    children = [
-        _values(random, inner, length)
-        if isinstance(inner, Kind)
-        else _structs(random, inner, length)
-        for inner in fields.values()
+    elements = lists.draw(len(ids))
+    fields = [
+        pa.field("id", pa.int64()),
+        pa.field("d", elements.type, nullable="d" not in lists.never_null),
+        pa.field("tags", pa.list_(pa.string())),
     ]
-    nulls = pa.array(random.random(length) < 0.1, pa.bool_())
-    return pa.StructArray.from_arrays(children, list(fields), mask=nulls)
+    return pa.table([pa.array(ids), elements, pa.array(tags)], schema=pa.schema(fields))
 
 
-def _values(random: np.random.Generator, kind: Kind, length: int) -> pa.Array:
-    """Values of the kind and NULLs, some of them much more often than others."""
-    pool = [None, *kind.values]
-    pool = [pool[i] for i in random.permutation(len(pool))]
-    places = np.minimum(*random.integers(0, len(pool), (2, length)))
-    return pa.array([pool[place] for place in places], kind.type)
+@dataclass(frozen=True, slots=True)
+class _Lists:
+    """Lists of up to three elements, some NULL over elements that nobody sees.
+
+    The lists (`d`), the elements (`item`) or the fields that are `never_null` are so in their type.
+    """
+
+    random: np.random.Generator
+    fields: dict[str, Any]
+    large: bool
+    never_null: frozenset[str]
+
+    def draw(self, rows: int) -> pa.Array:
+        lengths = self.random.integers(0, 4, rows)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        elements = self._structs(
+            self.fields, int(offsets[-1]), nullable="item" not in self.never_null
+        )
+        item = pa.field("item", elements.type, nullable="item" not in self.never_null)
+        nulls = None if "d" in self.never_null else self._nulls(rows)
+        if self.large:
+            return pa.LargeListArray.from_arrays(
+                pa.array(offsets, pa.int64()), elements, pa.large_list(item), mask=nulls
+            )
+        return pa.ListArray.from_arrays(
+            pa.array(offsets, pa.int32()), elements, pa.list_(item), mask=nulls
+        )
+
+    def _structs(self, fields: dict[str, Any], length: int, *, nullable: bool) -> pa.StructArray:
+        children, types = [], []
+        for name, inner in fields.items():
+            optional = fields is not self.fields or name not in self.never_null
+            children.append(
+                self._values(inner, length, nullable=optional)
+                if isinstance(inner, Kind)
+                else self._structs(inner, length, nullable=optional)
+            )
+            types.append(pa.field(name, children[-1].type, nullable=optional))
+        nulls = self._nulls(length) if nullable else None
+        return pa.StructArray.from_arrays(children, fields=types, mask=nulls)
+
+    def _values(self, kind: Kind, length: int, *, nullable: bool) -> pa.Array:
+        """Values of the kind and NULLs, some of them much more often than others."""
+        pool = [*([None] if nullable else []), *kind.values]
+        pool = [pool[i] for i in self.random.permutation(len(pool))]
+        places = np.minimum(*self.random.integers(0, len(pool), (2, length)))
+        return pa.array([pool[place] for place in places], kind.type)
+
+    def _nulls(self, length: int) -> pa.Array:
+        return pa.array(self.random.random(length) < 0.1, pa.bool_())
 
 
 # -- conditions on the rows ---------------------------------------------------------------
