@@ -6,7 +6,7 @@ their own. Its rows are known as Python values from before they were written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -55,16 +55,20 @@ KEY_KINDS = tuple(kind for kind in KINDS if not pa.types.is_decimal(kind.type))
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a table is written: its fragments, the segments over them, the rows deleted.
+    """How a table is written: its fragments, the segments over them, and what changed since.
 
     `segments` are the numbers of fragments that each segment is over, in the order of the rows;
     the fragments after those have no index. Each segment is built when its rows are the last.
+    Rows are deleted before and after; those `untagged` are written anew after, with NULL tags;
+    where it is `compacted`, that comes last.
     """
 
     segments: tuple[int, ...]
     without_index: int
     deleted_before: frozenset[int]
     deleted_after: frozenset[int]
+    untagged: frozenset[int]
+    compacted: bool
     stable_row_ids: bool
 
     @property
@@ -87,7 +91,11 @@ class Table:
     def live_rows(self) -> list[dict[str, Any]]:
         gone = self.layout.deleted_before | self.layout.deleted_after
         rows = (row for fragment in self.fragments for row in fragment.to_pylist())
-        return [row for row in rows if row["id"] not in gone]
+        return [
+            {**row, "tags": None} if row["id"] in self.layout.untagged else row
+            for row in rows
+            if row["id"] not in gone
+        ]
 
     def write(self, path: Path) -> None:
         """Fragment by fragment, and each segment as soon as its fragments are there."""
@@ -113,12 +121,21 @@ class Table:
                 commit_segments(dataset, built, "elements")
                 dataset.create_scalar_index("tags", "LABEL_LIST", name="labels")
             first = stop
-        _delete(lance.dataset(path), sorted(layout.deleted_after))
+        dataset = lance.dataset(path)
+        if layout.untagged:
+            dataset.update({"tags": "NULL"}, where=_among(layout.untagged))
+        _delete(dataset, layout.deleted_after)
+        if layout.compacted:
+            dataset.optimize.compact_files(target_rows_per_fragment=2 * FRAGMENT_ROWS)
 
 
-def _delete(dataset: lance.LanceDataset, ids: Sequence[int]) -> None:
+def _delete(dataset: lance.LanceDataset, ids: Collection[int]) -> None:
     if ids:
-        dataset.delete(f"id IN ({', '.join(map(str, ids))})")
+        dataset.delete(_among(ids))
+
+
+def _among(ids: Collection[int]) -> str:
+    return f"id IN ({', '.join(map(str, sorted(ids)))})"
 
 
 # -- tables -------------------------------------------------------------------------------
@@ -132,6 +149,8 @@ def _layouts() -> st.SearchStrategy[Layout]:
         st.integers(0, 1),
         ids,
         ids,
+        st.just(frozenset[int]()) | ids,
+        st.sampled_from([False] * 5 + [True]),
         st.booleans(),
     )
 
