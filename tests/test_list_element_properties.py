@@ -32,14 +32,14 @@ class Tally:
     predicates: int = 0
     statements: int = 0
     served: int = 0
-    served_statements: int = 0
+    served_conditions: int = 0
     selective: int = 0
 
     def __str__(self) -> str:
         return (
-            f"{self.predicates} predicates, {self.served} of them served by an index; "
-            f"{self.statements} statements, {self.served_statements} served, "
-            f"{self.selective} with some rows but not all"
+            f"{self.predicates} predicates, an index served {self.served} of them alone and "
+            f"{self.served_conditions} inside a condition; {self.statements} statements, "
+            f"{self.selective} found some rows but not all"
         )
 
 
@@ -59,25 +59,25 @@ class _Sessions:
 
         Without an index, the call and the condition are computed on every row besides.
         """
-        self._tally.predicates += 1
-        self._tally.served += self._find(call)
-        for one in (Not(call), Is(call, None), condition):
+        for one in (call, Not(call), Is(call, None), condition):
             self._find(one)
         self._count(condition)
         self._select(call, condition)
+        self._tally.predicates += 1
+        self._tally.served += self._is_served(call)
+        self._tally.served_conditions += self._is_served(condition)
 
-    def _find(self, condition: Predicate) -> bool:
-        """Whether an index served the condition."""
+    def _is_served(self, condition: Predicate) -> bool:
+        statement = f"SELECT id FROM t WHERE {condition.sql()}"
+        return bool(index_scans(self._indexed.sql(statement)))
+
+    def _find(self, condition: Predicate) -> None:
         statement = f"SELECT id FROM t WHERE {condition.sql()}"
         note(statement)
         expected = [row["id"] for row in self._rows if condition.truth(row) is True]
-        frame = self._indexed.sql(statement)
-        served = bool(index_scans(frame))
-        assert sorted(frame.to_pydict()["id"]) == expected
+        assert sorted(self._indexed.sql(statement).to_pydict()["id"]) == expected
         self._tally.statements += 1
-        self._tally.served_statements += served
         self._tally.selective += 0 < len(expected) < len(self._rows)
-        return served
 
     def _select(self, call: AnyElement, condition: Predicate) -> None:
         answers = f"SELECT id, {call.sql()} AS call, {condition.sql()} AS condition FROM t"
