@@ -10,8 +10,10 @@ Nothing here comes from the package under test.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any, Protocol
 
 Truth = bool | None
@@ -80,6 +82,35 @@ class Literal:
 NULL = Literal("NULL", None)
 
 
+@dataclass(frozen=True, slots=True)
+class Length:
+    """The number of characters of a text."""
+
+    operand: Operand
+
+    def sql(self) -> str:
+        return f"character_length({self.operand.sql()})"
+
+    def value(self, element: Element) -> Any:
+        text = self.operand.value(element)
+        return None if text is None else len(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Plus:
+    """A sum that fits the type that it has."""
+
+    operand: Operand
+    addend: int
+
+    def sql(self) -> str:
+        return f"{self.operand.sql()} + {self.addend}"
+
+    def value(self, element: Element) -> Any:
+        number = self.operand.value(element)
+        return None if number is None else number + self.addend
+
+
 # -- comparisons --------------------------------------------------------------------------
 
 
@@ -89,6 +120,8 @@ def compared(left: Any, right: Any) -> int | None:
         return None
     if isinstance(left, float) or isinstance(right, float):
         left, right = _total_order(float(left)), _total_order(float(right))
+    elif isinstance(left, datetime) != isinstance(right, datetime):
+        left, right = _midnight(left), _midnight(right)
     return (left > right) - (left < right)
 
 
@@ -96,6 +129,10 @@ def _total_order(number: float) -> tuple[int, float]:
     if math.isnan(number):
         return (1 if math.copysign(1.0, number) > 0 else -1), 0.0
     return 0, number
+
+
+def _midnight(day: date) -> datetime:
+    return day if isinstance(day, datetime) else datetime(day.year, day.month, day.day)
 
 
 _HOLDS = {
@@ -185,18 +222,51 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class StartsWith:
-    """`operand [NOT] LIKE 'prefix%'`; the prefix has no wildcard, quote or backslash."""
+    """`operand [NOT] LIKE 'prefix%'` or, `called`, `[NOT] starts_with(operand, 'prefix')`.
+
+    The prefix has no wildcard, quote or backslash.
+    """
 
     operand: Operand
     prefix: str
     negated: bool = False
+    called: bool = False
 
     def sql(self) -> str:
+        if self.called:
+            return f"{'NOT ' * self.negated}starts_with({self.operand.sql()}, '{self.prefix}')"
         return f"{self.operand.sql()} {'NOT ' * self.negated}LIKE '{self.prefix}%'"
 
     def truth(self, element: Element) -> Truth:
         value = self.operand.value(element)
         return None if value is None else value.startswith(self.prefix) != self.negated
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """`operand [NOT] LIKE 'pattern'`, or ILIKE; the pattern has no quote.
+
+    A backslash takes the meaning away from the wildcard or the backslash that follows it.
+    """
+
+    operand: Operand
+    pattern: str
+    negated: bool = False
+    any_case: bool = False
+
+    def sql(self) -> str:
+        operator = "ILIKE" if self.any_case else "LIKE"
+        return f"{self.operand.sql()} {'NOT ' * self.negated}{operator} '{self.pattern}'"
+
+    def truth(self, element: Element) -> Truth:
+        value = self.operand.value(element)
+        if value is None:
+            return None
+        tokens = re.findall(r"\\[%_\\]|.", self.pattern)
+        wildcards = {"%": ".*", "_": "."}
+        regex = "".join(wildcards.get(token) or re.escape(token[-1]) for token in tokens)
+        flags = re.DOTALL | (re.IGNORECASE if self.any_case else 0)
+        return (re.fullmatch(regex, value, flags) is not None) != self.negated
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +297,37 @@ class BooleanField:
 
     def truth(self, element: Element) -> Truth:
         return self.operand.value(element)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """TRUE, FALSE or a boolean NULL."""
+
+    constant: Truth
+
+    def sql(self) -> str:
+        return "CAST(NULL AS BOOLEAN)" if self.constant is None else str(self.constant).upper()
+
+    def truth(self, element: Element) -> Truth:
+        return self.constant
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`CASE WHEN condition THEN chosen [ELSE otherwise] END`."""
+
+    condition: Predicate
+    chosen: Predicate
+    otherwise: Predicate | None
+
+    def sql(self) -> str:
+        otherwise = "" if self.otherwise is None else f" ELSE {self.otherwise.sql()}"
+        return f"CASE WHEN {self.condition.sql()} THEN {self.chosen.sql()}{otherwise} END"
+
+    def truth(self, element: Element) -> Truth:
+        if self.condition.truth(element) is True:
+            return self.chosen.truth(element)
+        return None if self.otherwise is None else self.otherwise.truth(element)
 
 
 @dataclass(frozen=True, slots=True)

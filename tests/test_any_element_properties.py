@@ -9,7 +9,7 @@ from hypothesis import given, note
 from datafusion_lance.engine import LanceSessionContext
 from datafusion_lance.udfs import any_element as expression
 
-from .any_element_cases import Case, cases
+from .any_element_cases import Lists, cases
 from .any_element_reference import any_element
 
 
@@ -18,7 +18,7 @@ def _literal(text: str) -> str:
 
 
 @given(cases())
-def test_sql_is_the_definition(case: Case) -> None:
+def test_sql_is_the_definition(case: Lists) -> None:
     note(f"{case.lists.type}: {case.predicate.sql()}")
     expected = [any_element(elements, case.predicate) for elements in case.lists.to_pylist()]
     rows = pa.RecordBatch.from_arrays(
@@ -36,7 +36,7 @@ def test_sql_is_the_definition(case: Case) -> None:
 
 
 @given(cases())
-def test_the_expression_is_the_definition(case: Case) -> None:
+def test_the_expression_is_the_definition(case: Lists) -> None:
     note(f"{case.lists.type}: {case.predicate.sql()}")
     expected = [any_element(elements, case.predicate) for elements in case.lists.to_pylist()]
     context = SessionContext()

@@ -91,6 +91,7 @@ def answer(predicate: str, *elements: dict[str, Any] | None, element: Any = ELEM
         "EXTRACT(day FROM day) = 29 AND date_part('month', day) = 2",
         "CAST('2024-03-01' AS date) = date AND day = DATE '2024-02-29' AND date > day",
         "at > TIMESTAMP '2024-02-29 11:59:59' AND at < day + INTERVAL '1 day'",
+        "at = arrow_cast(at, 'Timestamp(Second, Some(\"UTC\"))') AND label <> '\"'",
         "price = 1.5 AND price > 1",
         "label = 'car' -- a comment",
         "label = /* one /* inside */ another */ 'car'",
@@ -228,6 +229,12 @@ def test_nan_equals_itself_and_is_greatest() -> None:
         ("label = 'car' AS x", "without an alias"),
         ("count(*) > 1", "without aggregate functions"),
         ("max(n) > 1 OR ok", "without aggregate functions"),
+        ("label = 'a\\' AND max(n) > 1 AND label = 'b'", "without aggregate functions"),
+        ("label = '\"' AND max(n) > 1 AND label = '\"'", "without aggregate functions"),
+        (
+            "at = arrow_cast(at, 'Timestamp(Second, Some(\"UTC\"))') AND max(n) > 1",
+            "without aggregate functions",
+        ),
         ("row_number() OVER () = 1", "without window functions"),
         ("n > 1 AND sum(n) OVER () = 1", "without"),
         ("EXISTS (SELECT 1)", "without subqueries"),
@@ -292,7 +299,9 @@ def test_comments_and_quotes_are_harmless(text: str) -> None:
     assert answer(text, CAR) is False
 
 
-@pytest.mark.parametrize("literal", ["a')", 'a"', "a\\", "a''", "--", "/*", "\n", ";", "$1", "é"])
+@pytest.mark.parametrize(
+    "literal", ["a')", 'a"', "a\\", "a''", "--", "/*", "\n", ";", "$1", "é", "\0"]
+)
 def test_any_text_may_be_a_literal(literal: str) -> None:
     text = literal.replace("'", "''")
     assert answer(f"label = '{text}'", {"label": literal}) is True

@@ -38,7 +38,8 @@ class ElementExpressions:
         return self._rows.parse_sql_expr(text)
 
     def type_of(self, text: str) -> pa.DataType:
-        return self._rows.select(self.parse(text)).schema().field(0).type
+        # Named after a text with a zero byte in it, a field could not be handed over.
+        return self._rows.select(self.parse(text).alias(_ALIAS)).schema().field(0).type
 
     def form(self, text: str) -> str:
         plan = repr(self._rows.select(self.parse(text).alias(_ALIAS)).logical_plan())

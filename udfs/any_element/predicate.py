@@ -132,23 +132,44 @@ class _Predicate:
     def _without_strings(self) -> str:
         """The form without what its strings say.
 
-        A form does not escape the double quotes inside of strings, so that an end of a string
-        would not be told from a quote in it: let there be none.
+        A form does not escape what is in strings, so that an end of a string would not be told
+        from a double quote in it, nor from one that follows a backslash: let there be none.
         """
         tokens: list[Token] = []
         names: list[str] = []
-        for token in self._tokens:
-            if token.kind not in (Kind.STRING, Kind.OTHER_STRING) or '"' not in token.value:
+        for index, token in enumerate(self._tokens):
+            if token.kind not in (Kind.STRING, Kind.OTHER_STRING):
                 tokens.append(token)
             elif tokens and tokens[-1].is_symbol("["):
                 tokens.append(token)
                 names.append(token.value)
             else:
-                tokens.append(replace(token, source=token.source.replace('"', ".")))
+                source = token.source
+                if token.kind is Kind.STRING:
+                    source = source.replace("\\", ".")
+                if '"' in token.value and not self._are_quotes_needed(index):
+                    source = source.replace('"', ".")
+                tokens.append(replace(token, source=source))
         form = self._fields.form(joined(tokens))
         for name in names:
             form = form.replace(f'("{name}")', '("")')
         return _STRINGS.sub('""', form)
+
+    def _are_quotes_needed(self, index: int) -> bool:
+        """Whether the predicate cannot be planned without the double quotes in a string.
+
+        So it is with the name of a type, `Timestamp(Second, Some("UTC"))`, in which they come
+        in pairs.
+        """
+        token = self._tokens[index]
+        if token.value.count('"') % 2:
+            return False
+        unquoted = replace(token, source=token.source.replace('"', "."))
+        try:
+            self._fields.form(joined([*self._tokens[:index], unquoted, *self._tokens[index + 1 :]]))
+        except Exception:  # DataFusion's errors have no type of their own
+            return True
+        return False
 
     # Which tokens are fields
 
