@@ -11,6 +11,7 @@ from datafusion.catalog import Table
 from datafusion.dataframe import ExplainAnalyzeLevel, ExplainFormat, ExplainMetricCategory
 from datafusion.plan import ExecutionPlan
 
+from ..udfs.any_element.deferred import Binding, bound
 from .adoption import Method, inherit
 from .execution import Execution, explains, is_query
 from .explain import explain
@@ -36,6 +37,9 @@ LOOKING = frozenset(
 # They return a DataFrame, but run this one for it.
 RUNNING = frozenset({"cache", "describe"})
 
+# Its arguments are those of the function that it calls.
+PASSING_ON = frozenset({"transform"})
+
 
 def _wrap(name: str, method: Method) -> Method:
     """The method as it is, with its result adopted, or run on the rewritten plan."""
@@ -43,6 +47,8 @@ def _wrap(name: str, method: Method) -> Method:
     if name in LOOKING or (chained and name not in RUNNING):
 
         def looking(self: LanceDataFrame, *args: Any, **kwargs: Any) -> Any:
+            if name not in PASSING_ON:
+                args, kwargs = self._bound(args, kwargs)
             result = method(self, *args, **kwargs)
             if chained and not isinstance(result, DataFrame):
                 # `select_exprs` of DataFusion 55 returns its compiled part alone.
@@ -52,6 +58,7 @@ def _wrap(name: str, method: Method) -> Method:
         return looking
 
     def running(self: LanceDataFrame, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = self._bound(args, kwargs)
         return self._run(lambda dataframe: method(dataframe, *args, **kwargs))
 
     return running
@@ -146,6 +153,16 @@ class LanceDataFrame(DataFrame):
 
         reader = pa.RecordBatchReader.from_batches(schema, batches())
         return reader.__arrow_c_stream__(requested_schema)
+
+    def _bound(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """A method's arguments with their deferred expressions bound to this DataFrame.
+
+        Where another one is among them, to its columns next.
+        """
+        others = [value for value in (*args, *kwargs.values()) if isinstance(value, DataFrame)]
+        return bound((args, kwargs), Binding((self, *others), self.session.plain))
 
     def _run(self, run: Callable[[DataFrame], Any], execution: Execution | None = None) -> Any:
         """What `run` gives for the rewritten DataFrame; `execution` where it is known."""
