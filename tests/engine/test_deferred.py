@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import lance
@@ -29,9 +29,11 @@ ROWS = pa.table(
         "id": pa.array(range(6), pa.int64()),
         "d": pa.array(LISTS, pa.list_(DETECTION)),
         "large": pa.array(LISTS, pa.large_list(DETECTION)),
-        "other": pa.array([None, [], [{"n": 1}], [{"n": 2}], [None], []], pa.list_(pa.struct([("n", pa.int8())]))),
+        "other": pa.array(
+            [None, [], [{"n": 1}], [{"n": 2}], [None], []], pa.list_(pa.struct([("n", pa.int8())]))
+        ),
     }
-)  # fmt: skip
+)
 CAR = any_element(col("d"), "label = 'car'")
 SQL_CAR = "any_element(d, 'label = ''car''')"
 
@@ -39,7 +41,7 @@ SQL_CAR = "any_element(d, 'label = ''car''')"
 @pytest.fixture(scope="module", params=["Lance", "memory"])
 def session(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LanceSessionContext]:
+) -> LanceSessionContext:
     """A session with the rows as table `t`: from Lance with an index on `d`, or from memory."""
     session = LanceSessionContext()
     if request.param == "memory":
@@ -49,7 +51,7 @@ def session(
         lance.write_dataset(ROWS, path, max_rows_per_file=4)
         session.register_lance("t", path)
         session.create_lance_index("t", "d", "LIST_ELEMENT", keys=["label"])
-    yield session
+    return session
 
 
 @pytest.mark.parametrize(
@@ -63,10 +65,10 @@ def session(
         (lambda t: t.filter((col("id") > 4) | CAR), "SELECT * FROM t WHERE id > 4 OR {}"),
         (lambda t: t.filter(CAR.is_null()), "SELECT * FROM t WHERE {} IS NULL"),
         (lambda t: t.filter(CAR.is_not_null()), "SELECT * FROM t WHERE {} IS NOT NULL"),
-        (lambda t: t.filter(CAR == lit(False)), "SELECT * FROM t WHERE {} = FALSE"),
+        (lambda t: t.filter(CAR.__eq__(lit(False))), "SELECT * FROM t WHERE {} = FALSE"),
         (lambda t: t.filter(lit(False) == CAR), "SELECT * FROM t WHERE {} = FALSE"),
         (lambda t: t.filter(CAR != True), "SELECT * FROM t WHERE {} <> TRUE"),  # noqa: E712
-        (lambda t: t.filter(CAR < lit(True)), "SELECT * FROM t WHERE {} < TRUE"),
+        (lambda t: t.filter(CAR.__lt__(lit(True))), "SELECT * FROM t WHERE {} < TRUE"),
         (lambda t: t.filter(lit(False) < CAR), "SELECT * FROM t WHERE FALSE < {}"),
         (lambda t: t.filter(CAR.fill_null(lit(True))), "SELECT * FROM t WHERE coalesce({}, TRUE)"),
         (lambda t: t.filter(CAR.between(lit(False), lit(False))), "SELECT * FROM t WHERE NOT {}"),
@@ -92,37 +94,65 @@ def session(
             "SELECT {} AS car, count(*) AS n FROM t GROUP BY {}",
         ),
         (
-            lambda t: t.with_column("car", CAR).aggregate([], f.count(col("id"), filter=col("car")).alias("n")),
+            lambda t: t.with_column("car", CAR).aggregate(
+                [], f.count(col("id"), filter=col("car")).alias("n")
+            ),
             "SELECT count(id) FILTER (WHERE {}) AS n FROM t",
         ),
         (
-            lambda t: t.distinct_on([CAR], [CAR.alias("car"), col("id")], [CAR.sort(), col("id").sort()]),
+            lambda t: t.distinct_on(
+                [CAR], [CAR.alias("car"), col("id")], [CAR.sort(), col("id").sort()]
+            ),
             "SELECT DISTINCT ON ({}) {} AS car, id FROM t ORDER BY {}, id",
         ),
         (
-            lambda t: t.alias("l").join_on(t.alias("r").select(col("r.id").alias("rid")), col("id") == col("rid"), CAR),
-            "SELECT l.*, r.id AS rid FROM t l JOIN t r ON l.id = r.id AND any_element(l.d, 'label = ''car''')",
+            lambda t: t.alias("l").join_on(
+                t.alias("r").select(col("r.id").alias("rid")), col("id") == col("rid"), CAR
+            ),
+            "SELECT l.*, r.id AS rid FROM t l JOIN t r "
+            "ON l.id = r.id AND any_element(l.d, 'label = ''car''')",
         ),
         (
-            lambda t: t.select("id").alias("l").join_on(t.alias("r"), col("l.id") == col("r.id"), any_element(col("r.d"), "label = 'car'"), how="semi"),
-            "SELECT l.id FROM t l LEFT SEMI JOIN t r ON l.id = r.id AND any_element(r.d, 'label = ''car''')",
+            lambda t: (
+                t.select("id")
+                .alias("l")
+                .join_on(
+                    t.alias("r"),
+                    col("l.id") == col("r.id"),
+                    any_element(col("r.d"), "label = 'car'"),
+                    how="semi",
+                )
+            ),
+            "SELECT l.id FROM t l LEFT SEMI JOIN t r "
+            "ON l.id = r.id AND any_element(r.d, 'label = ''car''')",
         ),
         (
-            lambda t: t.filter(CAR | any_element(col("other"), "n = 2") & any_element(col("large"), "k > 0.1").is_null()),
-            "SELECT * FROM t WHERE {} OR any_element(other, 'n = 2') AND any_element(large, 'k > 0.1') IS NULL",
+            lambda t: t.filter(
+                CAR
+                | any_element(col("other"), "n = 2")
+                & any_element(col("large"), "k > 0.1").is_null()
+            ),
+            "SELECT * FROM t WHERE {} OR any_element(other, 'n = 2') "
+            "AND any_element(large, 'k > 0.1') IS NULL",
         ),
         (
             lambda t: t.select(col("id"), col("large").alias("d")).filter(CAR).limit(5),
             "SELECT id, large AS d FROM t WHERE any_element(large, 'label = ''car''')",
         ),
         (
-            lambda t: t.select(any_element(f.array_distinct(col("d")), "k = CAST(0.9 AS FLOAT)").alias("a")),
+            lambda t: t.select(
+                any_element(f.array_distinct(col("d")), "k = CAST(0.9 AS FLOAT)").alias("a")
+            ),
             "SELECT any_element(array_distinct(d), 'k = CAST(0.9 AS FLOAT)') AS a FROM t",
         ),
-        (lambda t: t.transform(lambda x, e: x.drop("d").with_column_renamed("large", "d").filter(e), CAR),
-         "SELECT id, large AS d, other FROM t WHERE any_element(large, 'label = ''car''')"),
+        (
+            lambda t: t.transform(
+                lambda x, e: x.drop("d").with_column_renamed("large", "d").filter(e), CAR
+            ),
+            "SELECT id, large AS d, other FROM t WHERE any_element(large, 'label = ''car''')",
+        ),
     ],
-)  # fmt: skip
+)
 def test_it_answers_as_sql(
     session: LanceSessionContext, built: Callable[[DataFrame], DataFrame], query: str
 ) -> None:
@@ -197,7 +227,10 @@ def test_the_session_reads_the_predicate() -> None:
 @pytest.mark.parametrize(
     ("use", "error"),
     [
-        (lambda t: t.filter(any_element(col("d"), "nope = 1")), "predicate: .*nope is none of them"),
+        (
+            lambda t: t.filter(any_element(col("d"), "nope = 1")),
+            "predicate: .*nope is none of them",
+        ),
         (lambda t: t.filter(any_element(col("id"), "k = 1")), "list_expr: got .*int64"),
         (lambda t: t.filter(any_element(col("nope"), "k = 1")), "No field named nope"),
         (
@@ -205,7 +238,7 @@ def test_the_session_reads_the_predicate() -> None:
             "No field named nope",
         ),
     ],
-)  # fmt: skip
+)
 def test_refusals_come_when_it_is_bound(
     session: LanceSessionContext, use: Callable[[DataFrame], object], error: str
 ) -> None:
