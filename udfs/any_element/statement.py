@@ -73,10 +73,15 @@ class AnyElementStatements:
         again = self._planned_again(text, readers, options, values)
         if again is not None:
             return _moved(again, context)
-        statement = find_calls(text, _strings(values), normalize=readers.normalize)
-        if statement is None:
-            return None
-        frame = self._plan(statement, readers, options, values)
+        try:
+            statement = find_calls(text, _strings(values), normalize=readers.normalize)
+            if statement is None:
+                return None
+            frame = self._plan(statement, readers, options, values)
+        except Exception:  # DataFusion's errors have no type of their own
+            if _is_planned_without(readers.own, text):
+                return None
+            raise
         if statement.tokens[0].is_word("prepare"):
             self._keep_prepared(statement, context, readers)
         return _moved(frame, context)
@@ -172,6 +177,19 @@ def _has_function(context: SessionContext) -> bool:
             continue
         return True
     return False
+
+
+def _is_planned_without(context: SessionContext, text: str) -> bool:
+    """Whether a context without the function plans the statement: what seemed to call it is none.
+
+    It may be the name of a table with its columns.
+    """
+    try:
+        context.deregister_udf(NAME)
+        context.sql(f"EXPLAIN {text}")
+    except Exception:  # DataFusion's errors have no type of their own
+        return False
+    return True
 
 
 def _strings(values: Mapping[str, Any]) -> dict[str, str]:
