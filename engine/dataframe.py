@@ -9,6 +9,7 @@ import pyarrow as pa
 from datafusion import DataFrame
 from datafusion.catalog import Table
 from datafusion.dataframe import ExplainAnalyzeLevel, ExplainFormat, ExplainMetricCategory
+from datafusion.expr import Expr
 from datafusion.plan import ExecutionPlan
 
 from ..udfs.any_element.deferred import Binding, bound
@@ -29,7 +30,6 @@ LOOKING = frozenset(
         "find_qualified_columns",
         "logical_plan",
         "optimized_logical_plan",
-        "parse_sql_expr",
         "schema",
     }
 )
@@ -50,9 +50,6 @@ def _wrap(name: str, method: Method) -> Method:
             if name not in PASSING_ON:
                 args, kwargs = self._bound(args, kwargs)
             result = method(self, *args, **kwargs)
-            if chained and not isinstance(result, DataFrame):
-                # `select_exprs` of DataFusion 55 returns its compiled part alone.
-                result = DataFrame(result)
             return self.session.adopt(result)
 
         return looking
@@ -77,6 +74,17 @@ class LanceDataFrame(DataFrame):
         super().__init__(df)
         self.session = session
         self._last: Execution | None = None
+
+    def parse_sql_expr(self, expr: str) -> Expr:
+        """The expression that a text is; it may call `any_element(list, 'predicate')`.
+
+        So may the texts that `filter`, `with_column` and the like take.
+        """
+        return self.session.parse(self, expr)
+
+    def select_exprs(self, *args: str) -> DataFrame:
+        """The columns that the texts are; they may call `any_element(list, 'predicate')`."""
+        return self.select(*map(self.parse_sql_expr, args))
 
     def execution_plan(self) -> ExecutionPlan:
         """The physical plan; after a run the one that ran, with its metrics."""

@@ -333,6 +333,58 @@ def test_other_things_of_that_name(session: LanceSessionContext, statements: Seq
             result.collect()
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (CAR, [0, 1]),
+        (f"NOT {CAR}", [2]),
+        (f"{CAR} AND id > 0 OR any_element(parts, 'size = 5')", [1, 3]),
+        ("any_element(large, 'confidence > 0.98')", [5]),
+        (f"any_element(CASE WHEN {CAR} THEN d END, 'label = ''dog''')", [0]),
+        ("place = 'any_element(' AND id = 1", []),
+    ],
+)
+def test_texts_for_dataframes(
+    session: LanceSessionContext, text: str, expected: Sequence[int]
+) -> None:
+    table = session.table("t")
+    assert table.filter(text).sort("id").to_pydict()["id"] == expected
+    answers = table.with_column("a", text).filter("a").sort("id").to_pydict()["id"]
+    assert answers == expected
+    answers = table.with_columns(f"{text} AS a").filter("a").sort("id").to_pydict()["id"]
+    assert answers == expected
+    assert table.filter(table.parse_sql_expr(text)).count() == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("any_element(id, 'k = 1')", "list_expr: got 'int64', takes a list of structs"),
+        ("any_element(d, 'nope = 1')", "nope is none of them"),
+        ("any_element(d, place)", "predicate: .*a string literal"),
+        ("any_element(nope, 'k = 1')", "No field named nope"),
+        (f"{CAR} AND nope", "No field named nope"),
+    ],
+)
+def test_texts_that_dataframes_refuse(session: LanceSessionContext, text: str, error: str) -> None:
+    with pytest.raises(Exception, match=error):
+        session.table("t").filter(text)
+
+
+def test_texts_for_dataframes_in_another_dialect() -> None:
+    session = LanceSessionContext()
+    session.register_record_batches("t", [ROWS.to_batches()])
+    session.sql("SET datafusion.sql_parser.dialect = 'mysql'")
+    table = session.table("t")
+    assert table.filter("any_element(`d`, 'label = ''car''') AND `id` > 0").count() == 1
+    for text in (f"{CAR} AND \"place\" = 'place'", "any_element(\"d\", 'label = 1')"):
+        with pytest.raises(InvalidArgumentError, match="dialect"):
+            table.filter(text)
+    own = udf(lambda a, b: a, [pa.int64(), pa.string()], pa.int64(), "immutable", "any_element")
+    session.register_udf(own)
+    assert session.table("t").filter("any_element(id, 'x') = 3").count() == 1
+
+
 def test_other_sessions_are_not_affected(session: LanceSessionContext) -> None:
     session.sql(f"SELECT id FROM t WHERE {CAR}").collect()
     for plain in (SessionContext(), session.plain):
@@ -389,6 +441,28 @@ def test_a_comment_of_the_dialect_is_none_of_another_one() -> None:
     query = f"SELECT 4 // 2\n, id FROM t WHERE {CAR}"
     with pytest.raises(InvalidArgumentError, match="dialect"):
         session.sql(query)
+
+
+def test_a_function_in_a_predicate_may_be_replaced() -> None:
+    """It then is another one for each statement, also where the text is the same as before."""
+    session = LanceSessionContext()
+    lists = pa.array([[{"k": 0}]], pa.list_(pa.struct([("k", pa.int64())])))
+    session.register_record_batches("t", [[pa.RecordBatch.from_arrays([lists], ["d"])]])
+    query = "SELECT any_element(d, 'f(k) IN (0, 1)') AS a, {} AS n FROM t"
+
+    def negative_zeros(numbers: pa.Array) -> pa.Array:
+        return pa.array([-0.0] * len(numbers), pa.float64())
+
+    for function, returned in (
+        (lambda numbers: numbers, pa.int64()),
+        (negative_zeros, pa.float64()),
+    ):
+        session.register_udf(udf(function, [pa.int64()], returned, "immutable", "f"))
+        for n in (0, 1):
+            assert rows(session, query.format(n)) == [(True, n)]
+    session.deregister_udf("f")
+    with pytest.raises(InvalidArgumentError, match=r"predicate: .*Invalid function 'f'"):
+        session.sql(query.format(2))
 
 
 def test_what_dialects_read_differently_is_refused() -> None:

@@ -177,7 +177,12 @@ def test_an_index_serves_it(tmp_path: Path) -> None:
     lance.write_dataset(ROWS, tmp_path / "t.lance", max_rows_per_file=4)
     session.register_lance("t", tmp_path / "t.lance")
     session.create_lance_index("t", "d", "LIST_ELEMENT", keys=["label"])
-    for predicate, found in ((CAR, [0, 1]), ((col("id") > 0) & CAR, [1]), (~CAR, [2])):
+    for predicate, found in (
+        (CAR, [0, 1]),
+        ((col("id") > 0) & CAR, [1]),
+        (~CAR, [2]),
+        (SQL_CAR, [0, 1]),
+    ):
         served = session.table("t").filter(predicate).sort("id")
         assert session.execution(served).uses_index
         assert served.to_pydict()["id"] == found

@@ -8,13 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext, SQLOptions
+from datafusion.expr import Expr
 
 from .calls import NAME, CallingStatement, find_calls
 from .memory import Memory
 from .planning import Readers
 from .predicate import lambda_body
 from .statement_planning import StatementPlanning, WrittenStatement
-from .tokens import Kind, Token, UnreadableTextError, named, tokenize
+from .text_expression import TextExpressions
+from .tokens import Kind, Token, UnreadableTextError, calls_functions, named, tokenize
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,19 @@ class AnyElementStatements:
             self._keep_prepared(statement, context, readers)
         return _moved(frame, context)
 
+    def expression(self, context: SessionContext, frame: DataFrame, text: str) -> Expr | None:
+        """What `frame.parse_sql_expr` would give of the text if the session had the function.
+
+        None where the frame may be asked itself, as in `sql`; raises the same errors.
+        """
+        if NAME not in text.lower() or _has_function(context):
+            return None
+        readers = Readers(context)
+        bodies = TextExpressions(
+            frame, readers, lambda predicate, element: self.body(predicate, element, readers)
+        )
+        return bodies.parse(text)
+
     def _plan(
         self,
         statement: CallingStatement,
@@ -122,13 +137,16 @@ class AnyElementStatements:
         return planned.written.named(frame) if _form(frame) == planned.form else None
 
     def body(self, predicate: str, element: pa.DataType, readers: Readers) -> str:
-        """The lambda's body for a predicate; kept where no dialect makes anything else of it."""
+        """The lambda's body for a predicate; kept where nothing makes anything else of it.
+
+        A dialect may, and a function that takes the place of another one.
+        """
         key = (predicate, element, readers.normalize)
-        agreed = readers.agree_on(predicate)
-        body = self._bodies.get(key) if agreed else None
+        lasting = readers.agree_on(predicate) and not calls_functions(tokenize(predicate))
+        body = self._bodies.get(key) if lasting else None
         if body is None:
             body = lambda_body(predicate, element, readers)
-            if agreed:
+            if lasting:
                 self._bodies.put(key, body)
         return body
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import pairwise
 
 
 class Kind(Enum):
@@ -179,6 +180,23 @@ def reads_plainly(tokens: Sequence[Token]) -> bool:
             case _:
                 pass
     return True
+
+
+_BEFORE_BRACKETS = frozenset({"and", "between", "cast", "in", "not", "or"})
+
+
+def calls_functions(tokens: Sequence[Token]) -> bool:
+    """Whether functions may be called in a text by their names.
+
+    >>> calls_functions(tokenize("NOT (a IN (1, 2))")), calls_functions(tokenize("lower(a) = 'b'"))
+    (False, True)
+    """
+    return any(
+        following.is_symbol("(")
+        and token.kind in (Kind.WORD, Kind.QUOTED_NAME)
+        and not (token.kind is Kind.WORD and token.value.lower() in _BEFORE_BRACKETS)
+        for token, following in pairwise(tokens)
+    )
 
 
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
