@@ -81,7 +81,7 @@ class AnyElementStatements:
                 return None
             frame = self._plan(statement, readers, options, values)
         except Exception:  # DataFusion's errors have no type of their own
-            if _is_planned_without(readers.own, text):
+            if _is_planned(context, text):
                 return None
             raise
         if statement.tokens[0].is_word("prepare"):
@@ -197,13 +197,12 @@ def _has_function(context: SessionContext) -> bool:
     return False
 
 
-def _is_planned_without(context: SessionContext, text: str) -> bool:
+def _is_planned(context: SessionContext, text: str) -> bool:
     """Whether a context without the function plans the statement: what seemed to call it is none.
 
     It may be the name of a table with its columns.
     """
     try:
-        context.deregister_udf(NAME)
         context.sql(f"EXPLAIN {text}")
     except Exception:  # DataFusion's errors have no type of their own
         return False
