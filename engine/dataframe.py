@@ -9,8 +9,10 @@ import pyarrow as pa
 from datafusion import DataFrame
 from datafusion.catalog import Table
 from datafusion.dataframe import ExplainAnalyzeLevel, ExplainFormat, ExplainMetricCategory
+from datafusion.expr import Expr
 from datafusion.plan import ExecutionPlan
 
+from ..udfs.any_element.deferred import Binding, bound
 from .adoption import Method, inherit
 from .execution import Execution, explains, is_query
 from .explain import explain
@@ -28,13 +30,15 @@ LOOKING = frozenset(
         "find_qualified_columns",
         "logical_plan",
         "optimized_logical_plan",
-        "parse_sql_expr",
         "schema",
     }
 )
 
 # They return a DataFrame, but run this one for it.
 RUNNING = frozenset({"cache", "describe"})
+
+# Its arguments are those of the function that it calls.
+PASSING_ON = frozenset({"transform"})
 
 
 def _wrap(name: str, method: Method) -> Method:
@@ -43,15 +47,15 @@ def _wrap(name: str, method: Method) -> Method:
     if name in LOOKING or (chained and name not in RUNNING):
 
         def looking(self: LanceDataFrame, *args: Any, **kwargs: Any) -> Any:
+            if name not in PASSING_ON:
+                args, kwargs = self._bound(args, kwargs)
             result = method(self, *args, **kwargs)
-            if chained and not isinstance(result, DataFrame):
-                # `select_exprs` of DataFusion 55 returns its compiled part alone.
-                result = DataFrame(result)
             return self.session.adopt(result)
 
         return looking
 
     def running(self: LanceDataFrame, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = self._bound(args, kwargs)
         return self._run(lambda dataframe: method(dataframe, *args, **kwargs))
 
     return running
@@ -76,6 +80,17 @@ class LanceDataFrame(DataFrame):
         self.session = session
         self.tables = tables
         self._last: Execution | None = None
+
+    def parse_sql_expr(self, expr: str) -> Expr:
+        """The expression that a text is; it may call `any_element(list, 'predicate')`.
+
+        So may the texts that `filter`, `with_column` and the like take.
+        """
+        return self.session.parse(self, expr)
+
+    def select_exprs(self, *args: str) -> DataFrame:
+        """The columns that the texts are; they may call `any_element(list, 'predicate')`."""
+        return self.select(*map(self.parse_sql_expr, args))
 
     def execution_plan(self) -> ExecutionPlan:
         """The physical plan; after a run the one that ran, with its metrics."""
@@ -152,6 +167,16 @@ class LanceDataFrame(DataFrame):
 
         reader = pa.RecordBatchReader.from_batches(schema, batches())
         return reader.__arrow_c_stream__(requested_schema)
+
+    def _bound(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """A method's arguments with their deferred expressions bound to this DataFrame.
+
+        Where another one is among them, to its columns next.
+        """
+        others = [value for value in (*args, *kwargs.values()) if isinstance(value, DataFrame)]
+        return bound((args, kwargs), Binding((self, *others), self.session.plain))
 
     def _run(self, run: Callable[[DataFrame], Any], execution: Execution | None = None) -> Any:
         """What `run` gives for the rewritten DataFrame; `execution` where it is known."""

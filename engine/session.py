@@ -14,6 +14,7 @@ from datafusion import (
     SessionContext,
     SQLOptions,
 )
+from datafusion.expr import Expr
 from lance import LanceDataset
 
 from ..indexes.cache import ReaderCache
@@ -324,6 +325,12 @@ class LanceSessionContext(SessionContext):
             session._begin(self.use_indexes, self._cache, SessionState(shared=True))
             return session
         return result
+
+    def parse(self, dataframe: DataFrame, text: str) -> Expr:
+        """The text as an expression for the DataFrame; it may call `any_element`."""
+        plain = DataFrame(dataframe.df)
+        calling = self._any_element.expression(self.plain, plain, text)
+        return plain.parse_sql_expr(text) if calling is None else calling
 
     def reads_lance(self, dataframe: DataFrame) -> bool:
         """Whether a Lance table is read anywhere in the DataFrame's plan."""

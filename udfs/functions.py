@@ -8,6 +8,7 @@ from datafusion.expr import Expr
 
 from ..indexes.errors import InvalidArgumentError
 from .any_element.calls import NAME
+from .any_element.deferred import Binding, DeferredExpr, bound
 from .any_element.evaluation import Evaluation
 from .any_element.expressions import LambdaBodies
 from .any_element.planning import Readers
@@ -17,7 +18,7 @@ from .any_element.predicate import lambda_body
 def any_element(
     list_expr: Expr,
     predicate: str,
-    of: DataFrame | pa.DataType,
+    of: DataFrame | pa.DataType | None = None,
     *,
     context: SessionContext | None = None,
 ) -> Expr:
@@ -26,11 +27,17 @@ def any_element(
     TRUE where it is TRUE on at least one element; else NULL where the list is NULL or the
     predicate is UNKNOWN on an element; else FALSE. Every field of a null element is NULL.
 
-    `of` is the DataFrame that the expression is for, or the list's type. The predicate is read
-    in the dialect and with the functions of `context`, by default those of a new session.
+    `of` is the DataFrame that the expression is for, or the list's type. Without it the
+    expression is deferred: the methods of a LanceDataFrame take it, and what is made of it by
+    operators and by methods of expressions, and find the type in their own columns. DataFusion's
+    functions and other DataFrames do not.
 
-    Raises InvalidArgumentError for what is no list of structs, and for a predicate that is not
-    one boolean expression over the fields of the structs.
+    The predicate is read in the dialect and with the functions of `context`, by default those
+    of the LanceDataFrame's session, or with `of` those of a new one.
+
+    Raises InvalidArgumentError for what is no list of structs, for a predicate that is not
+    one boolean expression over the fields of the structs, and for a deferred expression where
+    nothing binds it.
 
     >>> from datafusion import SessionContext, col
     >>> rows = SessionContext().from_pydict({"d": [[{"k": 1}, {"k": 5}], [{"k": 2}]]})
@@ -41,13 +48,26 @@ def any_element(
         raise InvalidArgumentError("list_expr", list_expr, "an expression")
     if not isinstance(predicate, str):
         raise InvalidArgumentError("predicate", predicate, "a text")
-    if isinstance(of, DataFrame):
-        element = _element_type("list_expr", of.select(list_expr).schema().field(0).type)
-    elif isinstance(of, pa.DataType):
+    if isinstance(of, pa.DataType):
         element = _element_type("of", of)
-    else:
+        return _match(list_expr, predicate, element, context or SessionContext())
+    if not isinstance(of, DataFrame | None):
         raise InvalidArgumentError("of", of, "a DataFrame or the type of a list of structs")
-    readers = Readers(SessionContext() if context is None else context)
+
+    def bind(binding: Binding) -> Expr:
+        lists: Expr = bound(list_expr, binding)
+        element = _element_type("list_expr", binding.type_of(lists))
+        return _match(lists, predicate, element, context or binding.context)
+
+    if of is None:
+        return DeferredExpr(f"{NAME}({list_expr!r}, {predicate!r})", bind)
+    return bind(Binding((of,), context or SessionContext()))
+
+
+def _match(
+    list_expr: Expr, predicate: str, element: pa.StructType, context: SessionContext
+) -> Expr:
+    readers = Readers(context)
     # DataFusion coerces types in a lambda before it looks up those of the lambda's variable, so
     # that one without a type, or with another one, would give other answers.
     planned = LambdaBodies(readers.lambdas, element).match(lambda_body(predicate, element, readers))

@@ -128,6 +128,49 @@ def test_grouping_by_a_call(session: LanceSessionContext) -> None:
     assert rows(session, query) == [(None, 3), (False, 1), (True, 2)]
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT {0} AS a, count(*) AS n FROM ints GROUP BY {0} UNION ALL SELECT {0}, 1 FROM floats",
+        "SELECT {0} AS a, 1 AS n FROM floats UNION ALL SELECT {0}, count(*) FROM ints GROUP BY {0}",
+        "SELECT {0} AS a, CAST((SELECT bool_or({0}) FROM floats) AS INT) AS n "
+        "FROM ints GROUP BY {0}",
+        "SELECT {0} AS a, 1 AS n FROM floats WHERE (SELECT bool_or({0}) FROM ints GROUP BY {0})",
+        "WITH a AS (SELECT {0} AS a FROM floats GROUP BY {0}) SELECT a, 1 AS n FROM a",
+    ],
+)
+@pytest.mark.parametrize("dialect", ["generic", "postgresql"])
+def test_calls_of_one_text_on_lists_of_different_types(query: str, dialect: str) -> None:
+    """Beside a GROUP BY, too, where calls are told apart by their text."""
+    session = LanceSessionContext()
+    session.sql(f"SET datafusion.sql_parser.dialect = '{dialect}'")
+    for name, type_, value in (("ints", pa.int64(), 0), ("floats", pa.float64(), -0.0)):
+        lists = pa.array([[{"k": value}]], pa.list_(pa.struct([("k", type_)])))
+        session.register_record_batches(name, [[pa.RecordBatch.from_arrays([lists], ["d"])]])
+    query = query.format("any_element(d, 'k IN (0, 1)')")
+    assert set(rows(session, query)) == {(True, 1)}
+
+
+def test_a_select_that_names_another_list_as_one_of_its_columns() -> None:
+    session = LanceSessionContext()
+    lists = {
+        "d": pa.array([[{"k": 0}]], pa.list_(pa.struct([("k", pa.int64())]))),
+        "e": pa.array([[{"k": -0.0}]], pa.list_(pa.struct([("k", pa.float64())]))),
+    }
+    session.register_record_batches("t", [pa.table(lists).to_batches()])
+    call = "any_element(d, 'k IN (0, 1)')"
+    ordered = f"SELECT e AS d, {call} AS c FROM t ORDER BY {call}"
+    assert rows(session, ordered) == [([{"k": -0.0}], True)]
+    # Where calls are told apart by their text these would be taken for the same.
+    grouping = "any_element(d, 'k > 0')"
+    query = (
+        f"SELECT {grouping} AS g, e AS d, max({call}) AS c FROM t "
+        f"GROUP BY {grouping}, e ORDER BY {call}"
+    )
+    with pytest.raises(InvalidArgumentError, match="one type in calls of the same text"):
+        session.sql(query)
+
+
 def test_columns_are_named_as_those_of_a_function(session: LanceSessionContext) -> None:
     frame = session.sql(f"SELECT id, {CAR}, NOT {CAR} FROM t")
     call = "any_element(t.d,Utf8(\"label = 'car'\"))"
@@ -266,6 +309,82 @@ def test_a_function_of_the_same_name_keeps_working(session: LanceSessionContext)
     assert rows(session, f"SELECT id FROM t WHERE {CAR}") == [(0,), (1,)]
 
 
+@pytest.mark.parametrize(
+    "statements",
+    [
+        (
+            "CREATE TABLE any_element (x INT, y INT)",
+            "INSERT INTO any_element (x, y) VALUES (1, 2)",
+            "SELECT x FROM any_element",
+            "DROP TABLE any_element",
+        ),
+        ("WITH any_element(x, y) AS (SELECT 1, 2) SELECT x FROM any_element",),
+        ("SELECT x FROM (SELECT 1, 2) AS any_element(x, y)",),
+        ("CREATE VIEW any_element (x, y) AS SELECT 1, 2", "SELECT x FROM any_element"),
+        (f"SELECT any_element.id AS x FROM t any_element WHERE id = 1 AND {CAR}",),
+    ],
+)
+def test_other_things_of_that_name(session: LanceSessionContext, statements: Sequence[str]) -> None:
+    for statement in statements:
+        result = session.sql(statement)
+        if " x" in statement and "FROM any_element" in statement:
+            assert rows(session, statement) == [(1,)]
+        else:
+            result.collect()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (CAR, [0, 1]),
+        (f"NOT {CAR}", [2]),
+        (f"{CAR} AND id > 0 OR any_element(parts, 'size = 5')", [1, 3]),
+        ("any_element(large, 'confidence > 0.98')", [5]),
+        (f"any_element(CASE WHEN {CAR} THEN d END, 'label = ''dog''')", [0]),
+        ("place = 'any_element(' AND id = 1", []),
+    ],
+)
+def test_texts_for_dataframes(
+    session: LanceSessionContext, text: str, expected: Sequence[int]
+) -> None:
+    table = session.table("t")
+    assert table.filter(text).sort("id").to_pydict()["id"] == expected
+    answers = table.with_column("a", text).filter("a").sort("id").to_pydict()["id"]
+    assert answers == expected
+    answers = table.with_columns(f"{text} AS a").filter("a").sort("id").to_pydict()["id"]
+    assert answers == expected
+    assert table.filter(table.parse_sql_expr(text)).count() == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("any_element(id, 'k = 1')", "list_expr: got 'int64', takes a list of structs"),
+        ("any_element(d, 'nope = 1')", "nope is none of them"),
+        ("any_element(d, place)", "predicate: .*a string literal"),
+        ("any_element(nope, 'k = 1')", "No field named nope"),
+        (f"{CAR} AND nope", "No field named nope"),
+    ],
+)
+def test_texts_that_dataframes_refuse(session: LanceSessionContext, text: str, error: str) -> None:
+    with pytest.raises(Exception, match=error):
+        session.table("t").filter(text)
+
+
+def test_texts_for_dataframes_in_another_dialect() -> None:
+    session = LanceSessionContext()
+    session.register_record_batches("t", [ROWS.to_batches()])
+    session.sql("SET datafusion.sql_parser.dialect = 'mysql'")
+    table = session.table("t")
+    assert table.filter("any_element(`d`, 'label = ''car''') AND `id` > 0").count() == 1
+    for text in (f"{CAR} AND \"place\" = 'place'", "any_element(\"d\", 'label = 1')"):
+        with pytest.raises(InvalidArgumentError, match="dialect"):
+            table.filter(text)
+    own = udf(lambda a, b: a, [pa.int64(), pa.string()], pa.int64(), "immutable", "any_element")
+    session.register_udf(own)
+    assert session.table("t").filter("any_element(id, 'x') = 3").count() == 1
+
+
 def test_other_sessions_are_not_affected(session: LanceSessionContext) -> None:
     session.sql(f"SELECT id FROM t WHERE {CAR}").collect()
     for plain in (SessionContext(), session.plain):
@@ -299,6 +418,51 @@ def test_every_dialect(dialect: str) -> None:
         assert rows(session, f"SELECT id FROM t WHERE {CAR} AND id > 0") == [(1,)]
     nested = f"SELECT id FROM t WHERE id IN (SELECT id FROM t WHERE {CAR})"
     assert sorted(rows(session, nested)) == [(0,), (1,)]
+
+
+@pytest.mark.parametrize("dialect", ["mysql", "postgresql", "snowflake", "spark"])
+def test_aggregates_of_a_call_in_every_dialect(dialect: str) -> None:
+    """They are one aggregate where they are the same call."""
+    session = LanceSessionContext()
+    session.register_record_batches("t", [ROWS.to_batches()])
+    session.sql(f"SET datafusion.sql_parser.dialect = '{dialect}'")
+    query = f"SELECT place, bool_or({CAR}) FROM t GROUP BY place HAVING bool_or({CAR}) ORDER BY 1"
+    assert rows(session, query) == [("a", True), ("b", True)]
+
+
+def test_a_comment_of_the_dialect_is_none_of_another_one() -> None:
+    session = LanceSessionContext()
+    session.register_record_batches("t", [ROWS.to_batches()])
+    session.sql("SET datafusion.sql_parser.dialect = 'snowflake'")
+    query = f"SELECT id // + 1\n FROM t WHERE {CAR} // AND id > 0"
+    for _ in range(2):
+        with pytest.raises(InvalidArgumentError, match="dialect"):
+            session.sql(query)
+    query = f"SELECT 4 // 2\n, id FROM t WHERE {CAR}"
+    with pytest.raises(InvalidArgumentError, match="dialect"):
+        session.sql(query)
+
+
+def test_a_function_in_a_predicate_may_be_replaced() -> None:
+    """It then is another one for each statement, also where the text is the same as before."""
+    session = LanceSessionContext()
+    lists = pa.array([[{"k": 0}]], pa.list_(pa.struct([("k", pa.int64())])))
+    session.register_record_batches("t", [[pa.RecordBatch.from_arrays([lists], ["d"])]])
+    query = "SELECT any_element(d, 'f(k) IN (0, 1)') AS a, {} AS n FROM t"
+
+    def negative_zeros(numbers: pa.Array) -> pa.Array:
+        return pa.array([-0.0] * len(numbers), pa.float64())
+
+    for function, returned in (
+        (lambda numbers: numbers, pa.int64()),
+        (negative_zeros, pa.float64()),
+    ):
+        session.register_udf(udf(function, [pa.int64()], returned, "immutable", "f"))
+        for n in (0, 1):
+            assert rows(session, query.format(n)) == [(True, n)]
+    session.deregister_udf("f")
+    with pytest.raises(InvalidArgumentError, match=r"predicate: .*Invalid function 'f'"):
+        session.sql(query.format(2))
 
 
 def test_what_dialects_read_differently_is_refused() -> None:

@@ -12,7 +12,7 @@ from ...indexes.errors import InvalidArgumentError
 from .calls import CallingStatement
 from .debug_form import Node, arrow_type, quoted, read_node
 from .expressions import any_match
-from .tokens import joined, tokenize
+from .tokens import joined, query_blocks, tokenize
 
 PROBE = "__any_element_"
 
@@ -29,14 +29,16 @@ def probe(number: int, lists: str) -> str:
     return any_match(lists, f"{parameter} IS NULL", parameter)
 
 
-def same_expressions(statement: CallingStatement) -> list[int]:
-    """A number for each call, the same for those that are the same text."""
-    numbers: dict[tuple[str, str], int] = {}
-    return [
-        numbers.setdefault((call.predicate, joined(tokenize(lists))), len(numbers))
+def same_expressions(statement: CallingStatement) -> tuple[int, ...]:
+    """A number for each call, the same for those that are the same text in the same SELECT."""
+    blocks = query_blocks(statement.tokens)
+    block_at = {token.start: block for token, block in zip(statement.tokens, blocks, strict=True)}
+    numbers: dict[tuple[int, str, str], int] = {}
+    return tuple(
+        numbers.setdefault((block_at[call.start], call.predicate, lists), len(numbers))
         for call in statement.calls
-        for lists in [statement.text[call.list_start : call.list_end]]
-    ]
+        for lists in [joined(tokenize(statement.text[call.list_start : call.list_end]))]
+    )
 
 
 def shown_elements(plan: str) -> dict[int, list[pa.DataType]]:

@@ -14,8 +14,9 @@ from .tokens import UnreadableTextError, reads_plainly, tokenize
 
 _DIALECT_WITH_LAMBDAS = "duckdb"
 
-# Both read PLAIN text alike; of all dialects only these two have this operator.
-_ONLY_GENERIC_AND_DUCKDB = "1 // 2"
+# Both read PLAIN text alike; of all dialects only these two have this operator. Where it begins
+# a comment instead, the bracket does not end.
+_ONLY_GENERIC_AND_DUCKDB = "(1 // 2)"
 
 
 class Readers:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext, SQLOptions
+from datafusion.expr import Expr
 from datafusion.plan import LogicalPlan
 
 from .calls import NAME, CallingStatement, find_calls
@@ -15,7 +16,8 @@ from .memory import Memory
 from .planning import Readers
 from .predicate import lambda_body
 from .statement_planning import StatementPlanning, WrittenStatement
-from .tokens import Kind, Token, UnreadableTextError, named, tokenize
+from .text_expression import TextExpressions
+from .tokens import Kind, Token, UnreadableTextError, calls_functions, named, tokenize
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class AnyElementStatements:
         options: SQLOptions | None = None,
         param_values: Mapping[str, Any] | None = None,
         named_params: Mapping[str, Any] | None = None,
-        readers: Readers | None = None,
+        present: Readers | None = None,
     ) -> DataFrame | None:
         """What `context.sql` would give of the same arguments if it had the function.
 
@@ -56,7 +58,8 @@ class AnyElementStatements:
         without alias is named as a function's would be (`any_element(t.d,Utf8("…"))`); inside
         of views and subqueries it has the name of what it is planned as.
 
-        `readers` are copies of the context as it is now, if there are any.
+        `present` are copies of the context as it is now, if there are any; other statements may
+        be using them.
 
         Raises InvalidArgumentError for a call that is none of a list of structs and a predicate
         on its fields, and DataFusion's errors for the rest.
@@ -69,23 +72,43 @@ class AnyElementStatements:
         given = (query, *(str(value) for value in texts.values()))
         if not any(NAME in text.lower() for text in given):
             return None
-        readers = readers or Readers(context)
-        if readers.have_function(NAME):
+        present = present or Readers(context)
+        if present.have_function(NAME):
             return None
         try:
             text = _filled_in(query, texts)
         except UnreadableTextError:
             return None
-        again = self._planned_again(text, readers, options, values)
+        again = self._planned_again(text, present, options, values)
         if again is not None:
             return _moved(again, context)
-        statement = find_calls(text, _strings(values), normalize=readers.normalize)
-        if statement is None:
-            return None
-        frame = self._plan(statement, readers, options, values)
+        # Planning anew registers functions in its copies, which are nobody else's therefore.
+        readers = Readers(context)
+        try:
+            statement = find_calls(text, _strings(values), normalize=readers.normalize)
+            if statement is None:
+                return None
+            frame = self._plan(statement, readers, options, values)
+        except Exception:  # DataFusion's errors have no type of their own
+            if _is_planned(context, text):
+                return None
+            raise
         if statement.tokens[0].is_word("prepare"):
             self._keep_prepared(statement, context, readers)
         return _moved(frame, context)
+
+    def expression(self, context: SessionContext, frame: DataFrame, text: str) -> Expr | None:
+        """What `frame.parse_sql_expr` would give of the text if the session had the function.
+
+        None where the frame may be asked itself, as in `sql`; raises the same errors.
+        """
+        readers = Readers(context)
+        if NAME not in text.lower() or readers.have_function(NAME):
+            return None
+        bodies = TextExpressions(
+            frame, readers, lambda predicate, element: self.body(predicate, element, readers)
+        )
+        return bodies.parse(text)
 
     def _plan(
         self,
@@ -123,13 +146,16 @@ class AnyElementStatements:
         return planned.written.named(frame) if frame.logical_plan() == planned.plan else None
 
     def body(self, predicate: str, element: pa.DataType, readers: Readers) -> str:
-        """The lambda's body for a predicate; kept where no dialect makes anything else of it."""
+        """The lambda's body for a predicate; kept where nothing makes anything else of it.
+
+        A dialect may, and a function that takes the place of another one.
+        """
         key = (predicate, element, readers.normalize)
-        agreed = readers.agree_on(predicate)
-        body = self._bodies.get(key) if agreed else None
+        lasting = readers.agree_on(predicate) and not calls_functions(tokenize(predicate))
+        body = self._bodies.get(key) if lasting else None
         if body is None:
             body = lambda_body(predicate, element, readers)
-            if agreed:
+            if lasting:
                 self._bodies.put(key, body)
         return body
 
@@ -168,6 +194,18 @@ def _statement_name(tokens: Sequence[Token], normalize: bool) -> str | None:
     """The name behind PREPARE, EXECUTE or DEALLOCATE [PREPARE]."""
     names = [token for token in tokens[1:3] if not token.is_word("prepare")]
     return named(names[0], normalize) if names else None
+
+
+def _is_planned(context: SessionContext, text: str) -> bool:
+    """Whether a context without the function plans the statement: what seemed to call it is none.
+
+    It may be the name of a table with its columns.
+    """
+    try:
+        context.sql(f"EXPLAIN {text}")
+    except Exception:  # DataFusion's errors have no type of their own
+        return False
+    return True
 
 
 def _strings(values: Mapping[str, Any]) -> dict[str, str]:

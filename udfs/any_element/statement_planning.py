@@ -102,34 +102,37 @@ class StatementPlanning:
     def _elements(self) -> list[pa.DataType]:
         """The type of the elements of each call's list."""
         numbers, plan = self._probed()
-        if not self.agreed and not same_statement(
-            self._called.logical_plan(), plan, self._statement, numbers
-        ):
-            raise self._misread(None)
         shown = shown_elements(repr(plan))
-        return [
-            types[0]
-            if len(types := shown.get(number, [])) == 1
-            else refused_element(
-                self._statement,
-                [index for index, other in enumerate(numbers) if other == number],
-                self._readers.lambdas,
-                self._before,
-            )
-            for number in numbers
-        ]
+        return [self._element(number, numbers, shown.get(number, [])) for number in numbers]
+
+    def _element(
+        self, number: int, numbers: Sequence[int], shown: Sequence[pa.DataType]
+    ) -> pa.DataType:
+        """The type of the elements of the lists of the calls of a number."""
+        if len(shown) == 1:
+            return shown[0]
+        calls = [index for index, other in enumerate(numbers) if other == number]
+        if shown and len(calls) > 1:
+            types = " and ".join(f"a list of {type_}" for type_ in shown)
+            raise InvalidArgumentError("list_expr", types, "one type in calls of the same text")
+        return refused_element(self._statement, calls, self._readers.lambdas, self._before)
 
     def _probed(self) -> tuple[Sequence[int], LogicalPlan]:
         """The plan with a probe for each call, and the number of each probe."""
-        numbers: Sequence[int] = range(len(self._statement.calls))
-        try:
-            return numbers, self._planned(numbers)
-        except Exception:
-            # A call that the statement groups by has to be the same as the one it selects.
-            numbers = same_expressions(self._statement)
-            if len(set(numbers)) == len(numbers):
-                raise
-            return numbers, self._planned(numbers)
+        errors: list[Exception] = []
+        # A call that a SELECT groups by has to be the same as the one it selects.
+        distinct = tuple(range(len(self._statement.calls)))
+        for numbers in dict.fromkeys((distinct, same_expressions(self._statement))):
+            try:
+                plan = self._planned(numbers)
+            except Exception as error:  # DataFusion's errors have no type of their own
+                errors.append(error)
+                continue
+            if self.agreed or same_statement(
+                self._called.logical_plan(), plan, self._statement, numbers
+            ):
+                return numbers, plan
+        raise errors[-1] if errors else self._misread(None)
 
     def _planned(self, numbers: Sequence[int]) -> LogicalPlan:
         text = self._statement.replaced(lambda n, lists: probe(numbers[n], lists))

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import pairwise
 
 
 class Kind(Enum):
@@ -181,6 +182,23 @@ def reads_plainly(tokens: Sequence[Token]) -> bool:
     return True
 
 
+_BEFORE_BRACKETS = frozenset({"and", "between", "cast", "in", "not", "or"})
+
+
+def calls_functions(tokens: Sequence[Token]) -> bool:
+    """Whether functions may be called in a text by their names.
+
+    >>> calls_functions(tokenize("NOT (a IN (1, 2))")), calls_functions(tokenize("lower(a) = 'b'"))
+    (False, True)
+    """
+    return any(
+        following.is_symbol("(")
+        and token.kind in (Kind.WORD, Kind.QUOTED_NAME)
+        and not (token.kind is Kind.WORD and token.value.lower() in _BEFORE_BRACKETS)
+        for token, following in pairwise(tokens)
+    )
+
+
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -219,3 +237,32 @@ def split_arguments(tokens: Sequence[Token], opening: int, end: int) -> list[ran
     if begin < end or arguments:
         arguments.append(range(begin, end))
     return arguments
+
+
+_QUERY_WORDS = ("select", "with", "from", "values")
+_SET_OPERATORS = ("union", "intersect", "except")
+
+
+def query_blocks(tokens: Sequence[Token]) -> list[int]:
+    """For each token a number of the SELECT, and no other one, that it stands in.
+
+    The words that begin one may also say something else: then it has two numbers.
+
+    >>> query_blocks(tokenize("SELECT (a) UNION SELECT (SELECT b), c"))
+    [0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 1, 1]
+    """
+    blocks: list[int] = []
+    open_ones, last = [0], 0
+    for index, token in enumerate(tokens):
+        following = tokens[index + 1] if index + 1 < len(tokens) else None
+        if token.is_symbol("("):
+            queries = following is not None and any(map(following.is_word, _QUERY_WORDS))
+            last += queries
+            open_ones.append(last if queries else open_ones[-1])
+        elif any(map(token.is_word, _SET_OPERATORS)):
+            last += 1
+            open_ones[-1] = last
+        blocks.append(open_ones[-1])
+        if token.is_symbol(")") and len(open_ones) > 1:
+            open_ones.pop()
+    return blocks
