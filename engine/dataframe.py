@@ -12,7 +12,7 @@ from datafusion.dataframe import ExplainAnalyzeLevel, ExplainFormat, ExplainMetr
 from datafusion.expr import Expr
 from datafusion.plan import ExecutionPlan
 
-from ..udfs.any_element.deferred import Binding, bound
+from ..udfs.elements.deferred import Binding, bound
 from .adoption import Method, inherit
 from .execution import Execution, explains, is_query
 from .explain import explain

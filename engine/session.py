@@ -20,8 +20,8 @@ from lance import LanceDataset
 from ..indexes.cache import ReaderCache
 from ..indexes.errors import InvalidArgumentError
 from ..rewrites.plan_memory import PlanMemory
-from ..udfs.any_element.planning import Readers
-from ..udfs.any_element.statement import AnyElementStatements
+from ..udfs.elements.planning import Readers
+from ..udfs.elements.statement import AnyElementStatements
 from .adoption import Method, inherit
 from .dataframe import LanceDataFrame
 from .environment import Recollection, execution_of

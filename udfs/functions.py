@@ -7,12 +7,12 @@ from datafusion import DataFrame, SessionContext, functions, udf
 from datafusion.expr import Expr
 
 from ..indexes.errors import InvalidArgumentError
-from .any_element.calls import NAME
-from .any_element.deferred import Binding, DeferredExpr, bound
-from .any_element.evaluation import Evaluation
-from .any_element.expressions import LambdaBodies
-from .any_element.planning import Readers
-from .any_element.predicate import lambda_body
+from .elements.calls import NAME
+from .elements.deferred import Binding, DeferredExpr, bound
+from .elements.evaluation import Evaluation
+from .elements.expressions import LambdaBodies
+from .elements.planning import Readers
+from .elements.predicate import lambda_body
 
 
 def any_element(

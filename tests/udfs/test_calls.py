@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from datafusion_lance.udfs.any_element.calls import find_calls
+from datafusion_lance.udfs.elements.calls import find_calls
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from datafusion_lance.engine import LanceSessionContext
-from datafusion_lance.udfs.any_element.calls import find_calls
-from datafusion_lance.udfs.any_element.list_types import probe, refused_element, shown_elements
-from datafusion_lance.udfs.any_element.planning import Readers
+from datafusion_lance.udfs.elements.calls import find_calls
+from datafusion_lance.udfs.elements.list_types import probe, refused_element, shown_elements
+from datafusion_lance.udfs.elements.planning import Readers
 
 FIELDS = (
     pa.field("b", pa.bool_()),
