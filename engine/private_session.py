@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from datafusion import SessionConfig, SessionContext
-from datafusion.catalog import CatalogProviderList
+
+from ..udfs.session_copy import session_copy
 
 CATALOG = "lance"
 SCHEMA = "private"
@@ -17,24 +16,5 @@ def private_session(context: SessionContext) -> SessionContext:
     What is registered or set here is out of sight of those who use `context`. Tables go into
     the schema `lance.private`.
     """
-    # The one method that copies the state of a session whole.
-    private = context.enable_url_table()
     config = SessionConfig().with_default_catalog_and_schema(CATALOG, SCHEMA)
-    private.register_catalog_provider_list(_Catalogs(SessionContext(config)))
-    return private
-
-
-class _Catalogs(CatalogProviderList):
-    """The catalogs of a new session, in place of the shared ones."""
-
-    def __init__(self, owner: SessionContext) -> None:
-        self._owner = owner
-
-    def catalog_names(self) -> set[str]:
-        return self._owner.catalog_names()
-
-    def catalog(self, name: str) -> Any:
-        return self._owner.catalog(name).catalog if name in self.catalog_names() else None
-
-    def register_catalog(self, name: str, catalog: Any) -> None:
-        self._owner.register_catalog_provider(name, catalog)
+    return session_copy(context, SessionContext(config))

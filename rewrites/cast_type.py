@@ -3,41 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Final
 
 import pyarrow as pa
 from datafusion.expr import Expr
 
-_PLAIN: Final[Mapping[str, pa.DataType]] = {
-    "Boolean": pa.bool_(),
-    "Int8": pa.int8(),
-    "Int16": pa.int16(),
-    "Int32": pa.int32(),
-    "Int64": pa.int64(),
-    "UInt8": pa.uint8(),
-    "UInt16": pa.uint16(),
-    "UInt32": pa.uint32(),
-    "UInt64": pa.uint64(),
-    "Float16": pa.float16(),
-    "Float32": pa.float32(),
-    "Float64": pa.float64(),
-    "Date32": pa.date32(),
-    "Date64": pa.date64(),
-    "Utf8": pa.string(),
-    "LargeUtf8": pa.large_string(),
-    "Utf8View": pa.string_view(),
-    "Binary": pa.binary(),
-    "LargeBinary": pa.large_binary(),
-    "BinaryView": pa.binary_view(),
-}
-_DECIMAL: Final = re.compile(r"Decimal(32|64|128|256)\((\d+), (-?\d+)\)")
-_DECIMALS: Final = {
-    "32": pa.decimal32,
-    "64": pa.decimal64,
-    "128": pa.decimal128,
-    "256": pa.decimal256,
-}
+from ..indexes.type_names import DECIMALS, PLAIN_TYPES
+
+_DECIMAL: Final = re.compile(r"(Decimal\d+)\((\d+), (-?\d+)\)")
 _TIMESTAMP: Final = re.compile(r'Timestamp\((s|ms|µs|ns)(?:, "([^"\\]+)")?\)')
 
 
@@ -53,11 +26,11 @@ def cast_type(cast: Expr) -> pa.DataType | None:
     """
     inner = cast.rex_call_operands()[0].canonical_name()
     text = cast.canonical_name().removeprefix(f"CAST({inner} AS ").removesuffix(")")
-    if text in _PLAIN:
-        return _PLAIN[text]
+    if text in PLAIN_TYPES:
+        return PLAIN_TYPES[text]
     if found := _DECIMAL.fullmatch(text):
-        bits, precision, scale = found.groups()
-        return _DECIMALS[bits](int(precision), int(scale))
+        name, precision, scale = found.groups()
+        return DECIMALS[name](int(precision), int(scale))
     if found := _TIMESTAMP.fullmatch(text):
         unit, zone = found.groups()
         return pa.timestamp("us" if unit == "µs" else unit, zone)

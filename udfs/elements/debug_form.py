@@ -13,6 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...indexes.type_names import DECIMALS, PLAIN_TYPES
+
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[\w.+-]+|[][(){},:])')
 _ESCAPE = re.compile(r"\\(?:u\{([0-9a-fA-F]+)\}|(.))", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
@@ -96,36 +98,12 @@ def _mapping(text: str, position: int) -> tuple[dict[str, Any], int]:
 
 _UNITS = {"Second": "s", "Millisecond": "ms", "Microsecond": "us", "Nanosecond": "ns"}
 
-_PLAIN: Mapping[str, pa.DataType] = {
-    "Null": pa.null(),
-    "Boolean": pa.bool_(),
-    "Int8": pa.int8(),
-    "Int16": pa.int16(),
-    "Int32": pa.int32(),
-    "Int64": pa.int64(),
-    "UInt8": pa.uint8(),
-    "UInt16": pa.uint16(),
-    "UInt32": pa.uint32(),
-    "UInt64": pa.uint64(),
-    "Float16": pa.float16(),
-    "Float32": pa.float32(),
-    "Float64": pa.float64(),
-    "Date32": pa.date32(),
-    "Date64": pa.date64(),
-    "Utf8": pa.string(),
-    "LargeUtf8": pa.large_string(),
-    "Utf8View": pa.string_view(),
-    "Binary": pa.binary(),
-    "LargeBinary": pa.large_binary(),
-    "BinaryView": pa.binary_view(),
-}
-
 
 def arrow_type(node: Node) -> pa.DataType:
     """The type that a node names. Raises ValueError for one that pyarrow does not have."""
     name, arguments = node.name, node.arguments
-    if name in _PLAIN:
-        return _PLAIN[name]
+    if name in PLAIN_TYPES:
+        return PLAIN_TYPES[name]
     match name:
         case "Struct":
             return pa.struct([arrow_field(child) for child in arguments[0]])
@@ -162,16 +140,8 @@ def arrow_type(node: Node) -> pa.DataType:
         case "Interval" if arguments[0].name == "MonthDayNano":
             return pa.month_day_nano_interval()
         case "Decimal32" | "Decimal64" | "Decimal128" | "Decimal256":
-            return _DECIMALS[name](int(arguments[0].name), int(arguments[1].name))
+            return DECIMALS[name](int(arguments[0].name), int(arguments[1].name))
     raise ValueError(f"{name} is no type of pyarrow")
-
-
-_DECIMALS = {
-    "Decimal32": pa.decimal32,
-    "Decimal64": pa.decimal64,
-    "Decimal128": pa.decimal128,
-    "Decimal256": pa.decimal256,
-}
 
 
 def arrow_field(node: Node) -> pa.Field:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 from datafusion import SessionContext
-from datafusion.catalog import CatalogProviderList
 from datafusion.common import DFSchema
 
+from ..session_copy import session_copy
 from .tokens import UnreadableTextError, reads_plainly, tokenize
 
 _DIALECT_WITH_LAMBDAS = "duckdb"
@@ -32,11 +31,11 @@ class Readers:
 
     @cached_property
     def own(self) -> SessionContext:
-        return _copy(self._context)
+        return session_copy(self._context, self._context)
 
     @cached_property
     def lambdas(self) -> SessionContext:
-        copy = _copy(self._context)
+        copy = session_copy(self._context, self._context)
         copy.sql(f"SET datafusion.sql_parser.dialect = '{_DIALECT_WITH_LAMBDAS}'")
         return copy
 
@@ -77,27 +76,3 @@ def _finds(find: Callable[[str], object], name: str) -> bool:
     except KeyError:
         return False
     return True
-
-
-def _copy(context: SessionContext) -> SessionContext:
-    # The one method that copies the state of a session whole.
-    copy = context.enable_url_table()
-    # It also reads names of files as tables; a session does so only where it was asked to.
-    copy.register_catalog_provider_list(_Catalogs(context))
-    return copy
-
-
-class _Catalogs(CatalogProviderList):
-    """The catalogs of a context."""
-
-    def __init__(self, owner: SessionContext) -> None:
-        self._owner = owner
-
-    def catalog_names(self) -> set[str]:
-        return self._owner.catalog_names()
-
-    def catalog(self, name: str) -> Any:
-        return self._owner.catalog(name).catalog if name in self.catalog_names() else None
-
-    def register_catalog(self, name: str, catalog: Any) -> None:
-        self._owner.register_catalog_provider(name, catalog)
