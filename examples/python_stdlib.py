@@ -93,10 +93,10 @@ QUESTIONS = {
         WHERE any_element(parameters, 'name = ''key'' AND kind = ''keyword-only''')
         ORDER BY name
         """,
-    "Which coroutines have a timeout without a default of None?": """
+    "Which coroutines have a timeout that is not None by default?": """
         SELECT name FROM stdlib
         WHERE array_has(labels, 'async')
-          AND any_element(parameters, 'name = ''timeout'' AND "default" <> ''None''')
+          AND any_element(parameters, 'name = ''timeout'' AND "default" IS DISTINCT FROM ''None''')
         ORDER BY name
         """,
     "How many methods have no parameter `self`?": """
