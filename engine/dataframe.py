@@ -65,16 +65,10 @@ class LanceDataFrame(DataFrame):
     Methods that return a DataFrame return a LanceDataFrame of the same session.
     """
 
-    def __init__(
-        self, df: Any, session: LanceSessionContext, tables: tuple[Any, ...] | None = None
-    ) -> None:
-        """`df` is the DataFrame of DataFusion's own, compiled part.
-
-        `tables` are the Lance tables that its plan reads, None where they are not known.
-        """
+    def __init__(self, df: Any, session: LanceSessionContext) -> None:
+        """`df` is the DataFrame of DataFusion's own, compiled part."""
         super().__init__(df)
         self.session = session
-        self.tables = tables
         self._last: Execution | None = None
 
     def execution_plan(self) -> ExecutionPlan:
@@ -113,15 +107,15 @@ class LanceDataFrame(DataFrame):
         if self.session.use_indexes and is_query(plain) and not refused:
             options = ExplainOptions.of_arguments(*asked)
             try:
-                rows = explain(plain, options, self.session.plain)
+                rows = explain(plain, options, self.session.undisclosed)
             except Exception as error:
                 if not is_inexpressible(error):
                     raise
-                plain = without_pushdown(plain, self.session.plain)
+                plain = without_pushdown(plain, self.session.undisclosed)
         if rows is None:
             plain.explain(*asked)
         else:
-            self.session.plain.read_batch(rows).show(_ALL_ROWS)
+            self.session.undisclosed.read_batch(rows).show(_ALL_ROWS)
 
     def into_view(self, temporary: bool = False) -> Table:
         """A table that stands for this DataFrame's query.
@@ -162,7 +156,7 @@ class LanceDataFrame(DataFrame):
         except Exception as error:
             if not is_inexpressible(error):
                 raise
-            plain = without_pushdown(DataFrame(self.df), self.session.plain)
+            plain = without_pushdown(DataFrame(self.df), self.session.undisclosed)
             return self.session.adopt(run(plain))
         return execution.adopt(self.session.adopt(result))
 

@@ -87,6 +87,10 @@ class AnyElementStatements:
             self._keep_prepared(statement, context, readers)
         return _moved(frame, context)
 
+    def forget(self) -> None:
+        """Lets go of the plans of past statements, and with them of the tables they read."""
+        self._planned.clear()
+
     def _plan(
         self,
         statement: CallingStatement,
