@@ -115,8 +115,10 @@ class LanceSessionContext(SessionContext):
     def _begin(self, use_indexes: bool, cache: ReaderCache, *, shared: bool) -> None:
         self.use_indexes = use_indexes
         self._cache = cache
+        # It must not hold the session itself, which would then outlive its last use.
+        context = self.undisclosed
         self._state = SessionState(
-            lambda: _Remembered(PlanMemory(), Readers(self.undisclosed)), shared=shared
+            lambda: _Remembered(PlanMemory(), Readers(context)), shared=shared
         )
         self._any_element = AnyElementStatements()
         self._replacing = threading.Lock()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -300,6 +301,20 @@ def test_a_refreshed_table_lets_go_of_its_past_versions(
         lance.write_dataset(images(8 * (round_ + 1)), path, mode="append")
         session.refresh("images")
         assert tables() == before
+
+
+def test_a_session_ends_with_its_last_use(path: Path) -> None:
+    session = LanceSessionContext()
+    session.register_lance("images", path)
+    for query in (TAGGED, CARS):
+        ids(session, query)
+    ended = weakref.ref(session)
+    gc.disable()
+    try:
+        del session
+        assert ended() is None
+    finally:
+        gc.enable()
 
 
 def test_only_the_last_plans_are_kept(session: LanceSessionContext, analyses: list[Any]) -> None:
