@@ -69,16 +69,10 @@ class LanceDataFrame(DataFrame):
     Methods that return a DataFrame return a LanceDataFrame of the same session.
     """
 
-    def __init__(
-        self, df: Any, session: LanceSessionContext, tables: tuple[Any, ...] | None = None
-    ) -> None:
-        """`df` is the DataFrame of DataFusion's own, compiled part.
-
-        `tables` are the Lance tables that its plan reads, None where they are not known.
-        """
+    def __init__(self, df: Any, session: LanceSessionContext) -> None:
+        """`df` is the DataFrame of DataFusion's own, compiled part."""
         super().__init__(df)
         self.session = session
-        self.tables = tables
         self._last: Execution | None = None
 
     def parse_sql_expr(self, expr: str) -> Expr:
@@ -128,15 +122,15 @@ class LanceDataFrame(DataFrame):
         if self.session.use_indexes and is_query(plain) and not refused:
             options = ExplainOptions.of_arguments(*asked)
             try:
-                rows = explain(plain, options, self.session.plain)
+                rows = explain(plain, options, self.session.undisclosed)
             except Exception as error:
                 if not is_inexpressible(error):
                     raise
-                plain = without_pushdown(plain, self.session.plain)
+                plain = without_pushdown(plain, self.session.undisclosed)
         if rows is None:
             plain.explain(*asked)
         else:
-            self.session.plain.read_batch(rows).show(_ALL_ROWS)
+            self.session.undisclosed.read_batch(rows).show(_ALL_ROWS)
 
     def into_view(self, temporary: bool = False) -> Table:
         """A table that stands for this DataFrame's query.
@@ -176,7 +170,7 @@ class LanceDataFrame(DataFrame):
         Where another one is among them, to its columns next.
         """
         others = [value for value in (*args, *kwargs.values()) if isinstance(value, DataFrame)]
-        return bound((args, kwargs), Binding((self, *others), self.session.plain))
+        return bound((args, kwargs), Binding((self, *others), self.session.undisclosed))
 
     def _run(self, run: Callable[[DataFrame], Any], execution: Execution | None = None) -> Any:
         """What `run` gives for the rewritten DataFrame; `execution` where it is known."""
@@ -187,7 +181,7 @@ class LanceDataFrame(DataFrame):
         except Exception as error:
             if not is_inexpressible(error):
                 raise
-            plain = without_pushdown(DataFrame(self.df), self.session.plain)
+            plain = without_pushdown(DataFrame(self.df), self.session.undisclosed)
             return self.session.adopt(run(plain))
         return execution.adopt(self.session.adopt(result))
 

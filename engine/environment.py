@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from datafusion.plan import LogicalPlan
 from ..indexes.query import Query
 from ..rewrites.analysis import Analysis
 from ..rewrites.environment import SearchableTable
-from ..rewrites.plan_memory import PlanMemory
+from ..rewrites.plan_memory import PlanMemory, tables_behind
 from ..rewrites.rewrite import rewrite
 from .execution import Execution
 from .index_scan import IndexScan
@@ -29,27 +29,18 @@ _NESTED_SUBQUERIES = "datafusion.optimizer.enable_physical_uncorrelated_scalar_s
 _PUSH_LEAF_EXPRESSIONS = "datafusion.optimizer.enable_leaf_expression_pushdown"
 
 
-@dataclass(frozen=True, slots=True)
-class Recollection:
-    """What a session remembers for a plan over `tables`, in its present `state`."""
-
-    memory: PlanMemory
-    tables: Sequence[Any]
-    state: Hashable
-
-
 class SessionEnvironment:
     """Makes what a rewrite of one of the context's plans asks for."""
 
     def __init__(
         self,
         context: SessionContext,
-        recollection: Recollection | None = None,
+        plans: PlanMemory | None = None,
         *,
         names_scans: bool = False,
     ) -> None:
         self._context = context
-        self._recollection = recollection
+        self._plans = plans
         self.names_scans = names_scans
 
     def flat_context(self) -> SessionContext:
@@ -76,14 +67,17 @@ class SessionEnvironment:
         return context.table(name)
 
     def recall(self, plan: LogicalPlan) -> Analysis | None:
-        mine = self._recollection
-        known = None if mine is None else mine.memory.get(plan, mine.tables, mine.state)
+        if self._plans is None:
+            return None
+        known = self._plans.get(plan, lambda: self._tables(plan))
         return None if known is None else replace(known, context=self._context)
 
     def keep(self, plan: LogicalPlan, analysis: Analysis) -> None:
-        mine = self._recollection
-        if mine is not None:
-            mine.memory.put(plan, mine.tables, mine.state, analysis)
+        if self._plans is not None:
+            self._plans.put(plan, lambda: self._tables(plan), analysis)
+
+    def _tables(self, plan: LogicalPlan) -> tuple[SearchableTable, ...] | None:
+        return tables_behind(plan, self._context, self.watch)
 
     def watch(self) -> AbstractContextManager[list[Any]]:
         return watch()
@@ -132,15 +126,16 @@ class BoundScan(pyarrow.dataset.Dataset):
 def execution_of(
     dataframe: DataFrame,
     context: SessionContext,
-    recollection: Recollection | None = None,
+    plans: PlanMemory | None = None,
     *,
     names_scans: bool = False,
 ) -> Execution:
     """What to run for a DataFrame of the context: its plan with index scans where they serve.
 
-    With `names_scans` they are found in its text by the names of `Execution.index_scans`.
+    `plans` are those that came before in the session as it is, if it remembers any. With
+    `names_scans` the index scans are found in its text by the names of `Execution.index_scans`.
     """
-    environment = SessionEnvironment(context, recollection, names_scans=names_scans)
+    environment = SessionEnvironment(context, plans, names_scans=names_scans)
     rewritten = rewrite(dataframe, environment)
     if rewritten.plan is None:
         return Execution(dataframe, notes=rewritten.notes)

@@ -40,8 +40,8 @@ def label_physical(plan: str, order: Order) -> str:
     """An indented physical plan; measures go into the line's metrics.
 
     >>> label = ScanLabel("t", (("index", "tags_idx"),), (("rows_found", "3"),))
-    >>> print(label_physical("DatasetExec: projection=[id], metrics=[]", [label]))
-    IndexScan: table=t, index=tags_idx, projection=[id], metrics=[rows_found=3]
+    >>> print(label_physical("DatasetExec: number_of_fragments=1, metrics=[]", [label]))
+    IndexScan: table=t, index=tags_idx, number_of_fragments=1, metrics=[rows_found=3]
     """
     if len(_LEAF_LINE.findall(plan)) != len(order):
         return plan
@@ -52,7 +52,7 @@ def label_physical(plan: str, order: Order) -> str:
         if label is None:
             return found[0]
         line = f"{found[1]}{label.text}, {found[2]}"
-        above = plan[: found.start()].splitlines()
+        above = plan[: found.start()].removesuffix("\n").split("\n")
         ran = label.rechecked(partial(removed_in_text, above, found[0]))
         measures = ", ".join(f"{key}={value}" for key, value in ran.measures)
         return f"{line[:-1]}{measures}]" if line.endswith("metrics=[]") else line
@@ -136,13 +136,10 @@ def under_table_name(plan: str, name: str, table: str) -> str:
 
 def number_of_fragments(plan: str) -> list[int]:
     """What each DatasetExec of an indented physical plan prints as its partitions, in order."""
-    return [
-        int(re.match(r"number_of_fragments=(\d+)", found[2])[1])  # pyright: ignore[reportOptionalSubscript]
-        for found in _LEAF_LINE.finditer(plan)
-    ]
+    return [int(found[3]) for found in _LEAF_LINE.finditer(plan)]
 
 
-_LEAF_LINE = re.compile(r"^( *)DatasetExec: (.*)$", re.MULTILINE)
+_LEAF_LINE = re.compile(r"^( *)DatasetExec: (number_of_fragments=(\d+).*)$", re.MULTILINE)
 
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:

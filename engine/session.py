@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from datafusion import (
@@ -24,13 +25,13 @@ from ..udfs.elements.planning import Readers
 from ..udfs.elements.statement import AnyElementStatements
 from .adoption import Method, inherit
 from .dataframe import LanceDataFrame
-from .environment import Recollection, execution_of
+from .environment import execution_of
 from .execution import Execution, explains, is_query
 from .explain import explain_statement
 from .index_creation import create_index
 from .registry import RegisteredTable, Terms, find_table, open_table, source_of
 from .scan_identity import watch
-from .session_state import SessionState
+from .session_state import SessionState, may_change
 
 CACHE_BYTES = 256 * 2**20
 
@@ -50,9 +51,17 @@ def _wrap(name: str, method: Method) -> Method:
         try:
             return self.adopt(method(self, *args, **kwargs))
         finally:
-            self._state.change()
+            self._changed()
 
     return adopting
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """What serves as long as the session stays as it is: past plans, and copies of it."""
+
+    plans: PlanMemory
+    readers: Readers
 
 
 @inherit(SessionContext, _wrap)
@@ -76,7 +85,7 @@ class LanceSessionContext(SessionContext):
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
         super().__init__(config, runtime)
-        self._begin(use_indexes, _reader_cache(cache_bytes), SessionState(shared=False))
+        self._begin(use_indexes, _reader_cache(cache_bytes), shared=False)
 
     @classmethod
     def wrap(
@@ -96,15 +105,22 @@ class LanceSessionContext(SessionContext):
             context._state.share()
         session = cls.__new__(cls)
         session.ctx = context.ctx
-        session._begin(use_indexes, _reader_cache(cache_bytes), SessionState(shared=True))
+        session._begin(use_indexes, _reader_cache(cache_bytes), shared=True)
         return session
 
-    def _begin(self, use_indexes: bool, cache: ReaderCache, state: SessionState) -> None:
+    @classmethod
+    def global_ctx(cls) -> LanceSessionContext:
+        """The context that everybody in the process shares, as a session."""
+        return cls.wrap(SessionContext.global_ctx())
+
+    def _begin(self, use_indexes: bool, cache: ReaderCache, *, shared: bool) -> None:
         self.use_indexes = use_indexes
         self._cache = cache
-        self._state = state
-        self._plans = PlanMemory()
-        self._readers: tuple[int, Readers] | None = None
+        # It must not hold the session itself, which would then outlive its last use.
+        context = self.undisclosed
+        self._state = SessionState(
+            lambda: _Remembered(PlanMemory(), Readers(context)), shared=shared
+        )
         self._any_element = AnyElementStatements()
         self._replacing = threading.Lock()
         self._replacements = 0
@@ -192,7 +208,7 @@ class LanceSessionContext(SessionContext):
         self._replace(table, registered.terms, dataset)
 
     def _lance_table(self, argument: str, name: str) -> RegisteredTable:
-        table = find_table(self.plain, name) if isinstance(name, str) else None
+        table = find_table(self.undisclosed, name) if isinstance(name, str) else None
         if table is None:
             raise InvalidArgumentError(
                 argument, name, "the name of a table that register_lance registered"
@@ -265,12 +281,10 @@ class LanceSessionContext(SessionContext):
         try:
             for view, dataframe in views.items():
                 self.register_view(view, dataframe)
-            planned = self._resolving(
-                lambda: self._plan(query, options, param_values, named_params)
-            )
-            self._state.ran(query)
-            return planned
+            return self._resolving(lambda: self._plan(query, options, param_values, named_params))
         finally:
+            if may_change(query):
+                self._changed()
             for view in views:
                 self.deregister_table(view)
 
@@ -281,22 +295,19 @@ class LanceSessionContext(SessionContext):
         param_values: dict[str, Any] | None,
         named_params: dict[str, Any],
     ) -> LanceDataFrame:
-        with watch() as asked:
-            planned = self._any_element.sql(
-                self.plain, query, options, param_values, named_params, self._present_readers()
-            )
-            if planned is None:
-                planned = SessionContext.sql(self, query, options, param_values, **named_params)
-        return LanceDataFrame(planned.df, self, tuple(dict.fromkeys(asked)))
+        remembered = self._state.remembered
+        readers = None if remembered is None else remembered.readers
+        planned = self._any_element.sql(
+            self.undisclosed, query, options, param_values, named_params, readers
+        )
+        if planned is None:
+            planned = SessionContext.sql(self, query, options, param_values, **named_params)
+        return LanceDataFrame(planned.df, self)
 
-    def _present_readers(self) -> Readers | None:
-        """Copies of the session as it is, to be used again while it stays so."""
-        state, kept = self._state.number, self._readers
-        if state is None:
-            return None
-        if kept is None or kept[0] != state:
-            kept = self._readers = (state, Readers(self.plain))
-        return kept[1]
+    def _changed(self) -> None:
+        """Forgets what may be otherwise from now on, and with it the tables that it holds."""
+        self._state.change()
+        self._any_element.forget()
 
     def table(self, name: str) -> DataFrame:
         """The registered table of that name."""
@@ -306,30 +317,39 @@ class LanceSessionContext(SessionContext):
 
     @property
     def plain(self) -> SessionContext:
-        """The same session without rewriting."""
+        """The same session without rewriting. Both stay in use side by side."""
+        self._state.share()
+        return self.undisclosed
+
+    @property
+    def undisclosed(self) -> SessionContext:
+        """The same, for those who neither change it nor hand it on."""
         context = SessionContext.__new__(SessionContext)
         context.ctx = self.ctx
         return context
 
     def adopt(self, result: Any) -> Any:
         """DataFrames and contexts of DataFusion as this session's; anything else as it is."""
+        if isinstance(result, SessionContext):
+            # All but one of the methods that make a context let it share the session's state.
+            self._state.share()
         if isinstance(result, LanceDataFrame | LanceSessionContext):
             if isinstance(result, LanceSessionContext) and "_cache" not in vars(result):
-                result._begin(self.use_indexes, self._cache, SessionState(shared=True))
+                result._begin(self.use_indexes, self._cache, shared=True)
             return result
         if isinstance(result, DataFrame):
             return LanceDataFrame(result.df, self)
         if isinstance(result, SessionContext):
             session = type(self).__new__(type(self))
             session.ctx = result.ctx
-            session._begin(self.use_indexes, self._cache, SessionState(shared=True))
+            session._begin(self.use_indexes, self._cache, shared=True)
             return session
         return result
 
     def parse(self, dataframe: DataFrame, text: str) -> Expr:
         """The text as an expression for the DataFrame; it may call `any_element`."""
         plain = DataFrame(dataframe.df)
-        calling = self._any_element.expression(self.plain, plain, text)
+        calling = self._any_element.expression(self.undisclosed, plain, text)
         return plain.parse_sql_expr(text) if calling is None else calling
 
     def reads_lance(self, dataframe: DataFrame) -> bool:
@@ -344,11 +364,9 @@ class LanceSessionContext(SessionContext):
         if not self.use_indexes:
             return Execution(plain)
         if explains(plain):
-            return Execution(explain_statement(plain, self.plain))
+            return Execution(explain_statement(plain, self.undisclosed))
         if not is_query(plain):
             return Execution(plain)
-        recollection, state = None, self._state.number
-        tables = dataframe.tables if isinstance(dataframe, LanceDataFrame) else None
-        if state is not None and tables is not None:
-            recollection = Recollection(self._plans, tables, state)
-        return execution_of(plain, self.plain, recollection)
+        remembered = self._state.remembered
+        plans = None if remembered is None else remembered.plans
+        return execution_of(plain, self.undisclosed, plans)

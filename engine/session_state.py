@@ -1,40 +1,50 @@
-"""Whether a session is still as it was: its configuration, its functions and its rules."""
+"""What a session remembers while it stays as it is: its configuration, functions and rules."""
 
 from __future__ import annotations
 
 import re
 import threading
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
 
 # Any other statement may set something or register a function.
 _QUERY: Final = re.compile(r"[\s(]*(?:select|with|values|explain)\b", re.IGNORECASE)
 
+Remembered = TypeVar("Remembered")
 
-class SessionState:
-    """A number that is another one whenever something may have changed the session.
 
-    A session whose state others hold, too, may change at any time: it has no number.
+class SessionState(Generic[Remembered]):
+    """What is remembered in the present state of a session; `begin` makes it, empty.
+
+    A session whose state others hold, too, may change at any time: it remembers nothing.
+    Whoever still works with what was remembered before a change works for himself alone.
     """
 
-    def __init__(self, *, shared: bool) -> None:
-        self._shared = shared
-        self._number = 0
+    def __init__(self, begin: Callable[[], Remembered], *, shared: bool) -> None:
+        self._begin = begin
+        self._remembered = None if shared else begin()
         self._lock = threading.Lock()
 
     @property
-    def number(self) -> int | None:
-        return None if self._shared else self._number
+    def remembered(self) -> Remembered | None:
+        return self._remembered
 
     def share(self) -> None:
         """Notes that somebody else holds the session's state from now on."""
-        self._shared = True
+        with self._lock:
+            self._remembered = None
 
     def change(self) -> None:
         """Notes that something may have changed."""
         with self._lock:
-            self._number += 1
+            if self._remembered is not None:
+                self._remembered = self._begin()
 
-    def ran(self, statement: str) -> None:
-        """Notes that a statement ran, which changes nothing if it is a query."""
-        if not _QUERY.match(statement):
-            self.change()
+
+def may_change(statement: str) -> bool:
+    """Whether a statement may change the session: it is no query.
+
+    >>> may_change("(SELECT 1)"), may_change("RESET datafusion.execution.batch_size")
+    (False, True)
+    """
+    return not _QUERY.match(statement)

@@ -378,6 +378,57 @@ class TestAnalyze:
         exact = explained(session, f"EXPLAIN ANALYZE {TAGGED}")["Plan with Metrics"]
         assert "removed" not in exact
 
+    @pytest.mark.parametrize(
+        "word",
+        [
+            "a line\nbreak",
+            "x\n  FilterExec: y",
+            "x, metrics=[output_rows=7]",
+            "output_rows=9,",
+            "x\nDatasetExec: y",
+            'say "x" \\',
+            "x), fetch=1",
+        ],
+    )
+    def test_no_literal_is_taken_for_a_count(self, covered: Path, word: str) -> None:
+        session = a_session(covered)
+        query = (
+            "SELECT id FROM images WHERE (array_has(tags, 'a') AND id % 2 = 0) "
+            f"OR array_has(tags, '{word}')"
+        )
+        found = session.sql("SELECT id FROM images WHERE array_has(tags, 'a')").count()
+        removed = found - session.sql(query).count()
+        text = explained(session, f"EXPLAIN ANALYZE {query}")["Plan with Metrics"]
+        said = re.findall(r"rows_returned=(\d+), rows_removed_by_recheck=(\d+)", text)
+        # A line of a literal that looks like a node leaves it unknown.
+        assert said == ([] if "Exec:" in word else [(str(found), str(removed))])
+        tree = explained(session, f"EXPLAIN ANALYZE FORMAT pgjson {query}")["Plan with Metrics"]
+        assert f'"rows_removed_by_recheck": "{removed}"' in tree
+
+    @pytest.mark.parametrize("form", ["indent", "pgjson"])
+    def test_a_limit_leaves_unknown_what_a_recheck_would_remove(
+        self, covered: Path, form: str
+    ) -> None:
+        query = (
+            "SELECT id FROM images WHERE (array_has(tags, 'a') AND id % 2 = 0) "
+            "OR array_has(tags, 'c') LIMIT 1"
+        )
+        text = explained(a_session(covered), f"EXPLAIN ANALYZE FORMAT {form} {query}")
+        assert "superset" in text["Plan with Metrics"]
+        assert "removed" not in text["Plan with Metrics"]
+
+    def test_scans_that_share_an_index_scan_claim_no_recheck_of_their_own(
+        self, covered: Path
+    ) -> None:
+        where = "(array_has(tags, 'a') AND id % 2 = {}) OR array_has(tags, 'c')"
+        text = explained(
+            a_session(covered),
+            f"EXPLAIN ANALYZE SELECT id FROM images WHERE ({where.format(0)}) AND id NOT IN "
+            f"(SELECT id FROM images WHERE {where.format(1)})",
+        )["Plan with Metrics"]
+        assert text.count("IndexScan: table=images") == 2
+        assert "removed" not in text
+
     def test_a_bound_table_says_it_too(self, covered: Path) -> None:
         plans = explained(
             a_session(covered),

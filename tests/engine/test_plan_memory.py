@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,11 +16,19 @@ import pytest
 from datafusion import SessionContext, udf
 
 from datafusion_lance.engine import LanceSessionContext
+from datafusion_lance.engine.registry import RegisteredTable
 from datafusion_lance.rewrites import rewrite
 
 TAGGED = "SELECT id FROM images WHERE array_has(tags, 'a')"
 CARS = "SELECT id FROM images WHERE any_element(boxes, 'label = ''car''')"
 BOX = pa.struct([("label", pa.string()), ("area", pa.int32())])
+
+
+MIDNIGHT_IS_UTC = (
+    "arrow_cast('2024-01-01T00:00:00', 'Timestamp(s, None)')::TIMESTAMPTZ = "
+    "arrow_cast('2024-01-01T00:00:00Z', 'Timestamp(s, Some(\"+00:00\"))')"
+)
+"""TRUE where the session's time zone is UTC."""
 
 
 def images(first: int = 0) -> pa.Table:
@@ -95,7 +106,7 @@ def test_a_statement_is_analysed_once(
 def test_other_literals_are_another_statement(
     session: LanceSessionContext, one: str, other: str
 ) -> None:
-    plain = LanceSessionContext.wrap(session.plain, use_indexes=False)
+    plain = LanceSessionContext.wrap(session.undisclosed, use_indexes=False)
     for _ in range(2):
         for query in (one, other):
             assert ids(session, query) == ids(plain, query)
@@ -177,9 +188,8 @@ def test_what_changes_by_itself_is_looked_at_each_time(
 
 
 def test_a_zone_may_be_set(session: LanceSessionContext) -> None:
-    query = f"{TAGGED} AND arrow_cast('2024-01-01T00:00:00', 'Timestamp(s, None)')::TIMESTAMPTZ "
-    query += "= arrow_cast('2024-01-01T00:00:00Z', 'Timestamp(s, Some(\"+00:00\"))')"
-    plain = LanceSessionContext.wrap(session.plain, use_indexes=False)
+    query = f"{TAGGED} AND {MIDNIGHT_IS_UTC}"
+    plain = LanceSessionContext.wrap(session.undisclosed, use_indexes=False)
     for zone in ("+00:00", "+05:00", "+00:00"):
         session.sql(f"SET datafusion.execution.time_zone = '{zone}'")
         assert ids(session, query) == ids(plain, query)
@@ -203,6 +213,108 @@ def test_a_session_that_is_shared_later_remembers_nothing_from_then_on(
     LanceSessionContext.wrap(session)
     assert ids(session, CARS) == ids(session, CARS)
     assert len(analyses) == 3
+
+
+@pytest.mark.parametrize(
+    "share",
+    [
+        lambda session: session.plain,
+        lambda session: LanceSessionContext.wrap(session),
+        lambda session: LanceSessionContext.wrap(session.plain, use_indexes=False),
+        lambda session: session.with_extensions(),
+    ],
+    ids=["plain", "wrap", "wrap of plain", "with_extensions"],
+)
+@pytest.mark.parametrize("start", [TAGGED, CARS])
+def test_what_another_holder_of_the_state_sets_is_seen(
+    session: LanceSessionContext, start: str, share: Callable[[LanceSessionContext], SessionContext]
+) -> None:
+    query = f"{start} AND {MIDNIGHT_IS_UTC}"
+    assert ids(session, query) == ids(session, query) != []
+    other = share(session)
+    assert ids(session, query) != []
+    other.sql("SET datafusion.execution.time_zone = '+05:00'")
+    assert ids(session, query) == []
+
+
+def test_the_global_context_is_shared_from_the_start() -> None:
+    session = LanceSessionContext.global_ctx()
+    query = f"SELECT {MIDNIGHT_IS_UTC} AS same, any_element([named_struct('n', 1)], 'n = 1') AS any"
+    assert session.sql(query).to_pydict() == {"same": [True], "any": [True]}
+    try:
+        SessionContext.global_ctx().sql("SET datafusion.execution.time_zone = '+05:00'")
+        assert session.sql(query).to_pydict() == {"same": [False], "any": [True]}
+    finally:
+        SessionContext.global_ctx().sql("RESET datafusion.execution.time_zone")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "/* SELECT */ SET datafusion.execution.time_zone = '+05:00'",
+        "-- SELECT\n  set datafusion.execution.time_zone to '+05:00'",
+        "SET TIME ZONE = '+05:00';",
+    ],
+)
+def test_a_setting_is_seen_however_it_is_written(
+    session: LanceSessionContext, statement: str
+) -> None:
+    for start in (TAGGED, CARS):
+        query = f"{start} AND {MIDNIGHT_IS_UTC}"
+        before = ids(session, query)
+        session.sql(statement)
+        assert ids(session, query) == []
+        session.sql("RESET datafusion.execution.time_zone")
+        assert ids(session, query) == before != []
+
+
+@pytest.mark.parametrize(
+    "condition", ["array_has(tags, 'a')", "any_element(boxes, 'label = ''car''')"]
+)
+def test_a_view_may_be_replaced_in_the_catalog(
+    session: LanceSessionContext, tmp_path: Path, condition: str
+) -> None:
+    other = LanceSessionContext()
+    other.register_lance("images", written(tmp_path, "others.lance", first=8))
+    schema = session.catalog().schema()
+    query = f"SELECT min(id) AS id FROM seen WHERE {condition}"
+    views = [each.sql("SELECT * FROM images").into_view() for each in (session, other)]
+    firsts = [each.sql(query.replace("seen", "images")).to_pydict() for each in (session, other)]
+    for view, first in zip(views * 2, firsts * 2, strict=True):
+        schema.register_table("seen", view)
+        assert [session.sql(query).to_pydict() for _ in range(2)] == [first] * 2
+        schema.deregister_table("seen")
+
+
+@pytest.mark.parametrize("start", [TAGGED, CARS])
+def test_a_refreshed_table_lets_go_of_its_past_versions(
+    session: LanceSessionContext, path: Path, start: str
+) -> None:
+    def tables() -> int:
+        gc.collect()
+        return sum(isinstance(each, RegisteredTable) for each in gc.get_objects())
+
+    before = tables()
+    for round_ in range(3):
+        for number in range(10):
+            ids(session, f"{start} AND id > {number}")
+        lance.write_dataset(images(8 * (round_ + 1)), path, mode="append")
+        session.refresh("images")
+        assert tables() == before
+
+
+def test_a_session_ends_with_its_last_use(path: Path) -> None:
+    session = LanceSessionContext()
+    session.register_lance("images", path)
+    for query in (TAGGED, CARS):
+        ids(session, query)
+    ended = weakref.ref(session)
+    gc.disable()
+    try:
+        del session
+        assert ended() is None
+    finally:
+        gc.enable()
 
 
 def test_only_the_last_plans_are_kept(session: LanceSessionContext, analyses: list[Any]) -> None:

@@ -39,3 +39,7 @@ class Memory(Generic[Key, Value]):
     def drop(self, key: Key) -> None:
         with self._lock:
             self._values.pop(key, None)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._values.clear()

@@ -110,6 +110,10 @@ class AnyElementStatements:
         )
         return bodies.parse(text)
 
+    def forget(self) -> None:
+        """Lets go of the plans of past statements, and with them of the tables they read."""
+        self._planned.clear()
+
     def _plan(
         self,
         statement: CallingStatement,
