@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,9 +50,24 @@ class Terms:
                 dataset = lance.dataset(self.source, storage_options=options)
             except Exception as error:
                 raise InvalidArgumentError(
-                    "path_or_dataset", self.source, "the path or URL of a Lance dataset"
+                    "path_or_dataset",
+                    self.source,
+                    f"the path or URL of a Lance dataset{_not_opened(self.source, error)}",
                 ) from error
         return _at_version(dataset, self.version)
+
+
+def _not_opened(source: str, error: Exception) -> str:
+    """Why there is no dataset, as the end of a message."""
+    if "://" not in source:
+        with suppress(OSError, RuntimeError):  # where it cannot be told, the cause stands alone
+            path = Path(source).expanduser()
+            if not path.exists():
+                return "; there is nothing at this path"
+            if not (path / "_versions").exists():
+                return "; what is at this path is none"
+    cause = str(error).partition("\n")[0].split(", /")[0]  # without places in Lance's source
+    return f" ({cause})"
 
 
 def _at_version(dataset: LanceDataset, version: int | str | None) -> LanceDataset:

@@ -40,7 +40,13 @@ class InvalidArgumentError(LanceIndexError, ValueError):
     """An argument out of its range: names it, what it got and what it takes."""
 
     def __init__(self, argument: str, got: object, takes: str) -> None:
-        super().__init__(f"{argument}: got {got!r}, takes {takes}")
+        super().__init__(f"{argument}: got {_shown(got)}, takes {takes}")
         self.argument = argument
         self.got = got
         self.takes = takes
+
+
+def _shown(got: object) -> str:
+    """The value; of a DataFrame, whose `repr` runs its query, only the type."""
+    name = type(got).__name__
+    return f"a {name}" if name.endswith("DataFrame") else repr(got)

@@ -45,7 +45,9 @@ def any_element(
     {'found': [True, False]}
     """
     if not isinstance(list_expr, Expr):
-        raise InvalidArgumentError("list_expr", list_expr, "an expression")
+        raise InvalidArgumentError(
+            "list_expr", list_expr, 'an expression, such as col("detections")'
+        )
     if not isinstance(predicate, str):
         raise InvalidArgumentError("predicate", predicate, "a text")
     if isinstance(of, pa.DataType):

@@ -275,8 +275,11 @@ _CODECS: Final[tuple[KeyCodec, ...]] = (
 _UNITS: Final = ("s", "ms", "us", "ns")
 _NO_ZONE: Final = "-"
 
-LOGICAL_TYPES: Final = (*(codec.logical_type for codec in _CODECS), "timestamp:{unit}:{tz}")
-"""The logical types that have an encoding."""
+LOGICAL_TYPES: Final = (
+    *(codec.logical_type for codec in _CODECS),
+    "timestamp of any unit and zone",
+)
+"""The logical types that have an encoding, as errors name them."""
 
 
 def key_codec(logical_type: str) -> KeyCodec | None:

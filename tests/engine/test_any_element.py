@@ -226,8 +226,27 @@ def test_parameters(session: LanceSessionContext) -> None:
     assert rows(session, named, lists="d", p="'label = ''car'''") == [(0,), (1,)]
     source = f"SELECT id FROM $source WHERE {CAR}"
     assert rows(session, source, source=session.table("t")) == [(0,), (1,)]
-    with pytest.raises(InvalidArgumentError, match="string literal"):
-        session.sql(query, param_values={"p": 1, "least": 1})
+
+
+@pytest.mark.parametrize(
+    ("query", "values", "says"),
+    [
+        ("{}", {"p": 5}, "got 5, takes a text for $p"),
+        ("{}", {"p": pa.scalar(5)}, "got 5, takes a text for $p"),
+        ("{}", {"p": None}, "got None, takes a text for $p"),
+        ("{}", {"q": "ok"}, "there is no value for $p"),
+        ("EXPLAIN {}", None, "there is no value for $p"),
+        ("PREPARE cars AS {}", None, "PREPARE cannot leave the predicate open"),
+    ],
+)
+def test_parameters_that_are_no_predicate(
+    session: LanceSessionContext, query: str, values: dict[str, Any] | None, says: str
+) -> None:
+    call = "SELECT id FROM t WHERE any_element(d, $p)"
+    with pytest.raises(InvalidArgumentError) as refusal:
+        session.sql(query.format(call), param_values=values)
+    assert refusal.value.argument == "predicate"
+    assert says in str(refusal.value)
 
 
 def test_options(session: LanceSessionContext) -> None:
@@ -249,7 +268,9 @@ def test_options(session: LanceSessionContext) -> None:
         ("any_element(d, 1)", "predicate", "a string literal"),
         ("any_element(d, concat('label', ' = 1'))", "predicate", "a string literal"),
         ("any_element(d, NULL)", "predicate", "a string literal"),
-        ("any_element(d, $1)", "predicate", "a string literal"),
+        ("any_element(d, $1)", "predicate", r"a string literal, .*"),
+        ("any_element(d, E'label=1')", "predicate", r"E'label=1'.* a plain string literal, 'text'"),
+        ("any_element(d, X'00')", "predicate", r"X'00'.* a plain string literal, 'text' or \$\$"),
         ("any_element(d)", "any_element", "a list expression and a predicate"),
         ("any_element()", "any_element", "a list expression and a predicate"),
         ("any_element(d, 'TRUE', 1)", "any_element", "a list expression and a predicate"),

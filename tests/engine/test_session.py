@@ -19,6 +19,7 @@ from datafusion_lance.engine import (
     LanceIndexError,
     LanceSessionContext,
 )
+from datafusion_lance.udfs import any_element
 
 ROWS = pa.table(
     {
@@ -319,14 +320,38 @@ class TestBadInput:
 
     def test_no_dataset(self, session: LanceSessionContext, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("no dataset")
-        for path in (tmp_path / "missing", tmp_path, tmp_path / "file", "nosuch://host/x"):
+        (tmp_path / "broken" / "_versions").mkdir(parents=True)
+        for path, why in (
+            (tmp_path / "missing", "; there is nothing at this path"),
+            ("~/no such folder", "; there is nothing at this path"),
+            ("~nobody of this name/x", " ("),
+            (tmp_path, "; what is at this path is none"),
+            (tmp_path / "file", "; what is at this path is none"),
+            (tmp_path / "broken", " ("),
+            (f"file://{tmp_path}/missing", " (Dataset at path "),
+            ("nosuch://host/x", " (Invalid user input: No object store provider found for scheme"),
+        ):
             with pytest.raises(InvalidArgumentError) as raised:
                 session.register_lance("other", path)
-            assert str(raised.value) == (
-                f"path_or_dataset: got {str(path)!r}, takes the path or URL of a Lance dataset"
-            )
+            says = f"path_or_dataset: got {str(path)!r}, takes the path or URL of a Lance dataset"
+            assert str(raised.value).startswith(says + why)
+            assert ".rs" not in str(raised.value)
+            assert "\n" not in str(raised.value)
         with pytest.raises(InvalidArgumentError, match="path_or_dataset: got 7, takes"):
             session.register_lance("other", 7)
+
+    def test_a_dataframe_is_not_run_to_be_shown(self, session: LanceSessionContext) -> None:
+        fails = "SELECT CAST(word AS BIGINT) FROM (VALUES ('a')) AS words(word)"
+        for frame in (session.sql(fails), session.plain.sql(fails)):
+            shown = f"got a {type(frame).__name__}, takes"
+            with pytest.raises(InvalidArgumentError, match=f"path_or_dataset: {shown}"):
+                session.register_lance("other", frame)
+            with pytest.raises(InvalidArgumentError, match=f"name: {shown}"):
+                session.refresh(frame)  # pyright: ignore[reportArgumentType]
+            with pytest.raises(
+                InvalidArgumentError, match=rf'list_expr: {shown} .* as col\("detections"\)'
+            ):
+                any_element(frame, "TRUE")  # pyright: ignore[reportArgumentType]
 
     @pytest.mark.parametrize("version", [0, 99, "no_tag", True, 1.5])
     def test_no_such_version(

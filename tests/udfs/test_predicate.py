@@ -223,7 +223,9 @@ def test_nan_equals_itself_and_is_greatest() -> None:
         ("*", "one boolean expression"),
         ("nope = 1", r"the fields of the element: label, confidence, .*; nope is none of them"),
         ('"LABEL" = 1', 'fields of the element: label, .*; "LABEL" is none of them'),
-        ("box.nope = 1", "Field nope not found"),
+        ("box.nope = 1", "the fields of box: width, in; nope is none of them$"),
+        ("box['nope'] = 1", "the fields of box: width, in; nope is none of them$"),
+        ("ok AND box.in.y = 1", "the fields of box.in: x; y is none of them$"),
         ("label", "a boolean expression; this one is string"),
         ("n + 1", "a boolean expression; this one is int64"),
         ("label = 'car' AS x", "without an alias"),
@@ -240,7 +242,7 @@ def test_nan_equals_itself_and_is_greatest() -> None:
         ("EXISTS (SELECT 1)", "without subqueries"),
         ("n = (SELECT 1)", "without subqueries"),
         ("n IN (SELECT 1)", "without subqueries"),
-        ("n = $1", "without placeholders"),
+        ("n = $1", "without placeholders: give the whole predicate as the parameter"),
         ("n = $name", "without placeholders"),
         ("id = 1", "id is none of them"),
         ("t.id = 1", "t.id is none of them"),
@@ -253,6 +255,55 @@ def test_what_a_predicate_may_not_say(predicate: str, takes: str) -> None:
         answer(predicate, CAR)
     assert refusal.value.argument == "predicate"
     assert refusal.value.got == predicate
+
+
+@pytest.mark.parametrize(
+    ("predicate", "hint"),
+    [
+        ('label = "car"', "a text takes single quotes, 'car'"),
+        ("label = Car", "a text takes single quotes, 'Car'"),
+        ('label LIKE "that\'s"', "a text takes single quotes, 'that''s'"),
+        ("label IN ('a', b)", "a text takes single quotes, 'b'"),
+        ("nope = 'car'", ""),
+        ("ok AND nope = 'car'", ""),
+        ("t.nope = 'car'", ""),
+        ("'a' = nope.b", ""),
+    ],
+)
+def test_a_text_in_double_quotes_or_without_is_hinted_at(predicate: str, hint: str) -> None:
+    with pytest.raises(InvalidArgumentError) as refusal:
+        answer(predicate, CAR)
+    assert refusal.value.takes.rpartition(" is none of them")[2] == (hint and f": {hint}")
+
+
+@pytest.mark.parametrize(
+    ("predicate", "hint"),
+    [
+        ("order = 1", 'order is none of them: did you mean "Order"? names without double quotes'),
+        ("Order = 1", 'order is none of them: did you mean "Order"? names without double quotes'),
+        ('"order" = 1', 'order is none of them: did you mean "Order"? names without double quotes'),
+        ("k = 1 OR box.W = 1", 'the fields of box: W; w is none of them: did you mean "W"?'),
+        ("S.x = 1", 's.x is none of them: did you mean "S"?'),
+        ("a.b = 3", '; a name with a dot in it takes double quotes: "a.b"'),
+        ("k.C = 3", '; a name with a dot in it takes double quotes: "k.c"'),
+        ("box.w.d = 3", '; a name with a dot in it takes double quotes: "box.w.d"'),
+        ("select = 3", 'names that are reserved words in double quotes: "select" = 3'),
+        ("select", 'names that are reserved words in double quotes: "select"'),
+        ("interval = 3 -- c", 'names that are reserved words in double quotes: "interval" = 3'),
+        ("select = 3 AS x", "an expression without an alias"),
+        ("select = 3) OR (k = 1", "an expression without subqueries"),
+    ],
+)
+def test_a_name_that_needs_double_quotes_is_hinted_at(predicate: str, hint: str) -> None:
+    names = ["Order", "a.b", "k", "k.c", "box.w.d", "select", "interval"]
+    inner = pa.struct([("W", pa.int64())])
+    structs = [("box", inner), ("S", inner)]
+    element = pa.struct([*((name, pa.int64()) for name in names), *structs])
+    with pytest.raises(InvalidArgumentError) as refusal:
+        answer(predicate, None, element=element)
+    assert refusal.value.argument == "predicate"
+    assert hint in refusal.value.takes
+    assert ("none of them" in refusal.value.takes) == ("none of them" in hint)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +369,7 @@ def test_identifiers_are_normalized_as_the_session_does() -> None:
     for name, value in (("Ab", 1), ("ab", 2)):
         expression = any_element(col("d"), f"{name} = {value}", rows, context=context)
         assert rows.select(expression.alias("a")).to_pydict()["a"] == [True]
-    with pytest.raises(InvalidArgumentError, match='"AB" is none of them'):
+    with pytest.raises(InvalidArgumentError, match=r'"AB" is none of them$'):
         any_element(col("d"), "AB = 1", rows, context=context)
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ...indexes.errors import InvalidArgumentError
 from .debug_form import quoted
 from .tokens import Kind, Token, UnreadableTextError, closing, named, split_arguments, tokenize
 
 NAME = "any_element"
+
+_TAKES = "a string literal, such as 'label = ''car'''"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +59,14 @@ class CallingStatement:
 
 
 def find_calls(
-    text: str, literals: Mapping[str, str], *, normalize: bool = True
+    text: str, values: Mapping[str, Any], *, normalize: bool = True
 ) -> CallingStatement | None:
     """The calls in a statement; None where there is none, or where the text cannot be read.
 
-    `literals` are the texts that are given for placeholders; a predicate that is one of them is
-    written into the statement. Without `normalize` an unquoted
-    name is the function's only in lower case. Raises InvalidArgumentError for a call with other
-    than two arguments or with a predicate that is no string literal.
+    `values` are what is given for placeholders; a predicate that is one of them is written into
+    the statement. Without `normalize` an unquoted name is the function's only in lower case.
+    Raises InvalidArgumentError for a call with other than two arguments or with a predicate that
+    is neither a string literal nor a text among the values.
 
     >>> statement = find_calls("SELECT any_element(d, 'label = ''car''') FROM t", {})
     >>> statement.replaced(lambda number, argument: f"f({argument})")
@@ -84,7 +87,7 @@ def find_calls(
         return None
     if not places:
         return None
-    calls = tuple(_call(text, tokens, index, end, literals) for index, end in places)
+    calls = tuple(_call(text, tokens, index, end, values) for index, end in places)
     statement = CallingStatement(text, calls, tuple(tokens))
     if all(tokens[end - 1].kind is Kind.STRING for _, end in places):
         return statement
@@ -95,17 +98,17 @@ def find_calls(
 
 
 def _call(
-    text: str, tokens: Sequence[Token], name: int, end: int, literals: Mapping[str, str]
+    text: str, tokens: Sequence[Token], name: int, end: int, values: Mapping[str, Any]
 ) -> Call:
     arguments = split_arguments(tokens, name + 1, end)
     shown = text[tokens[name].start : tokens[end].end]
     if len(arguments) != 2 or not all(arguments):
         raise InvalidArgumentError(NAME, shown, "a list expression and a predicate")
     first, second = arguments
-    predicate = _literal(tokens[second[0]], literals) if len(second) == 1 else None
-    if predicate is None:
+    if len(second) > 1:
         got = text[tokens[second[0]].start : tokens[second[-1]].end]
-        raise InvalidArgumentError("predicate", got, "a string literal, such as 'label = ''car'''")
+        raise InvalidArgumentError("predicate", got, _TAKES)
+    predicate = _literal(tokens[second[0]], values, prepared=tokens[0].is_word("prepare"))
     return Call(
         tokens[name].start,
         tokens[end].end,
@@ -115,7 +118,20 @@ def _call(
     )
 
 
-def _literal(token: Token, literals: Mapping[str, str]) -> str | None:
+def _literal(token: Token, values: Mapping[str, Any], *, prepared: bool) -> str:
+    """The predicate that a token is, or that is given for it."""
     if token.kind is Kind.STRING:
         return token.value
-    return literals.get(token.value[1:]) if token.kind is Kind.PLACEHOLDER else None
+    takes, placeholder = _TAKES, token.value[1:]
+    if token.kind is Kind.OTHER_STRING:
+        takes = "a plain string literal, 'text' or $$text$$"
+    elif token.kind is Kind.PLACEHOLDER and placeholder in values:
+        value = values[placeholder]
+        if isinstance(value, str):
+            return value
+        raise InvalidArgumentError("predicate", value, f"a text for {token.value}")
+    elif token.kind is Kind.PLACEHOLDER and prepared:
+        takes = f"{_TAKES}; PREPARE cannot leave the predicate open"
+    elif token.kind is Kind.PLACEHOLDER:
+        takes = f"{_TAKES}; there is no value for {token.value}"
+    raise InvalidArgumentError("predicate", token.source, takes)

@@ -18,19 +18,18 @@ from .expressions import ELEMENT, ElementExpressions, LambdaBodies
 from .membership import Membership, find_memberships
 from .planning import Readers
 from .tokens import Kind, Token, UnreadableTextError, joined, named, tokenize
+from .unknown_fields import UnknownFields, in_double_quotes
 
 _COLUMN = "Column("
 _PROBE = "__any_element_probe"
 
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
-_UNKNOWN = re.compile(r'No field named ((?:"(?:[^"]|"")*"|[^".\s]|\.(?=\S))+)')
-
 _REFUSED = {
     "AggregateFunction(": "without aggregate functions",
     "WindowFunction(": "without window functions",
     "input: Window(": "without window functions",
-    "Placeholder(": "without placeholders",
+    "Placeholder(": "without placeholders: give the whole predicate as the parameter",
     "subquery": "without subqueries",
     "Unnest(": "without unnest",
 }
@@ -106,7 +105,7 @@ class _Predicate:
         except Exception as error:
             raise self._unplanned(error) from error
         if not self._is_closed(plain):
-            raise self._refusal("an expression without an alias")
+            raise self._reserved() or self._refusal("an expression without an alias")
         shown = self._without_strings()
         for sign, condition in _REFUSED.items():
             if sign in shown:
@@ -202,22 +201,24 @@ class _Predicate:
             index = read.last + 1
 
     def _nested(self, index: int, name: str) -> FieldRead:
-        tokens, path, last = self._tokens, [name], index
+        path, last = [name], index
         type_ = self._element.field(name).type
         while pa.types.is_struct(type_):
-            following = tokens[last + 1 : last + 4]
-            if len(following) > 1 and following[0].is_symbol("."):
-                inner, end = self._name(following[1]), last + 2
-            elif len(following) > 2 and following[0].is_symbol("["):
-                is_name = following[1].kind is Kind.STRING and following[2].is_symbol("]")
-                inner, end = following[1].value if is_name else None, last + 3
-            else:
-                break
+            inner, end = self._inner(last)
             if inner is None or type_.get_field_index(inner) < 0:
                 break
             path.append(inner)
             type_, last = type_.field(inner).type, end
         return FieldRead(index, last, tuple(path))
+
+    def _inner(self, last: int) -> tuple[str | None, int]:
+        """The name by which a field of the struct that ends at `last` is read, and its end."""
+        following = self._tokens[last + 1 : last + 4]
+        if len(following) > 1 and following[0].is_symbol("."):
+            return self._name(following[1]), last + 2
+        if len(following) > 2 and following[0].is_symbol("[") and following[2].is_symbol("]"):
+            return following[1].value if following[1].kind is Kind.STRING else None, last + 3
+        return None, last
 
     def _name(self, token: Token) -> str | None:
         return named(token, self._readers.normalize)
@@ -327,13 +328,41 @@ class _Predicate:
 
     def _unplanned(self, error: Exception) -> InvalidArgumentError:
         reason = str(error).removeprefix("DataFusion error: ")
-        names = ", ".join(field.name for field in self._element) or "none"
         if any(token.is_word("select") for token in self._tokens):
             return self._refusal("an expression without subqueries", reason)
+        takes = self._unknown(reason)
+        if takes is not None:
+            return self._refusal(takes)
+        names = ", ".join(field.name for field in self._element) or "none"
+        return self._reserved() or self._refusal(
+            f"one boolean expression over the element's fields: {names}", reason
+        )
+
+    def _unknown(self, reason: str) -> str | None:
+        """What the predicate takes in place of a name that no field has."""
+        names = UnknownFields(self._tokens, self._element, self._readers.normalize)
         if "No field named" in reason:
-            unknown = _UNKNOWN.search(reason)
-            return self._refusal(
-                f"the fields of the element: {names}; "
-                f"{unknown.group(1) if unknown else 'another'} is none of them"
-            )
-        return self._refusal(f"one boolean expression over the element's fields: {names}", reason)
+            return names.dotted() or names.named_in(reason)
+        if "Cannot access field" in reason:
+            return names.dotted()
+        if "not found in struct" not in reason:
+            return None
+        for read in self._candidates():
+            struct, (name, _) = self._type(read.path), self._inner(read.last)
+            if name is not None and isinstance(struct, pa.StructType):
+                return names.dotted() or names.inside(read.path, struct, name)
+        return None
+
+    def _reserved(self) -> InvalidArgumentError | None:
+        """The refusal of a field's name without double quotes that is a word of SQL."""
+        text = self._text
+        for read in reversed([*self._candidates()]):
+            token = self._tokens[read.first]
+            text = text[: token.start] + in_double_quotes(read.path[0]) + text[token.end :]
+        try:
+            self._fields.form(text)
+        except Exception:  # DataFusion's errors have no type of their own
+            return None
+        if not self._is_closed(joined(tokenize(text))):
+            return None
+        return self._refusal(f"names that are reserved words in double quotes: {text}")

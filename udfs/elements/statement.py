@@ -85,7 +85,7 @@ class AnyElementStatements:
         # Planning anew registers functions in its copies, which are nobody else's therefore.
         readers = Readers(context)
         try:
-            statement = find_calls(text, _strings(values), normalize=readers.normalize)
+            statement = find_calls(text, _plain(values), normalize=readers.normalize)
             if statement is None:
                 return None
             frame = self._plan(statement, readers, options, values)
@@ -212,13 +212,12 @@ def _is_planned(context: SessionContext, text: str) -> bool:
     return True
 
 
-def _strings(values: Mapping[str, Any]) -> dict[str, str]:
-    """The texts among the values for placeholders."""
-    plain = {
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values for placeholders as Python's."""
+    return {
         name: value.as_py() if isinstance(value, pa.Scalar) else value
         for name, value in values.items()
     }
-    return {name: value for name, value in plain.items() if isinstance(value, str)}
 
 
 def _filled_in(query: str, named_params: Mapping[str, Any]) -> str:
