@@ -8,7 +8,7 @@ so far have cost as much as that: at worst it is all twice the work.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Final, TypeAlias
 
 import pyarrow as pa
@@ -19,28 +19,24 @@ from .fetch_cost import fixed_width, read_microseconds
 _WIDEST: Final = 16
 _SHARE_OF_CACHE: Final = 2
 
-ReadWhole: TypeAlias = Callable[[int, Sequence[str]], pa.Table]
-"""Reads columns of all live rows of a fragment."""
+ReadWhole: TypeAlias = Callable[[Sequence[str]], pa.Table]
+"""Reads columns of all live rows of the table."""
 
 
 class KeptColumns:
     """The kept columns of one version of a table; thread-safe.
 
-    `version` tells the version from any other that the cache knows; `live_rows` has the rows
-    of each fragment. A column is kept if its values have at most 16 bytes each and all of it,
-    in the whole table, takes at most half of the cache.
+    `version` tells the version from any other that the cache knows; `rows` is how many live
+    rows it has. A column is kept if its values have at most 16 bytes each and all of it takes
+    at most half of the cache.
     """
 
     def __init__(
-        self,
-        cache: ReaderCache,
-        version: Hashable,
-        live_rows: Mapping[int, int],
-        read_whole: ReadWhole,
+        self, cache: ReaderCache, version: Hashable, rows: int, read_whole: ReadWhole
     ) -> None:
         self._cache = cache
         self._version = version
-        self._rows = sum(live_rows.values())
+        self._rows = rows
         self._read_whole = read_whole
         self._spent: dict[tuple[str, ...], float] = {}
         self._lock = threading.Lock()
@@ -51,32 +47,28 @@ class KeptColumns:
         with self._lock:
             self._spent[key] = self._spent.get(key, 0.0) + seconds
 
-    def get(
-        self, fields: Sequence[pa.Field], fragment_ids: Sequence[int]
-    ) -> list[pa.RecordBatch] | None:
-        """All live rows of each fragment; None where the columns are not kept.
+    def get(self, fields: Sequence[pa.Field]) -> pa.RecordBatch | None:
+        """All live rows, in the table's order; None where the columns are not kept.
 
         Reads them whole where they are missing and the reads counted so far have cost as much.
         """
         names, types = _names(fields), [field.type for field in fields]
         if not self._fit(types):
             return None
-        columns = [
-            [self._cache.peek(self._key(fragment_id, name)) for name in names]
-            for fragment_id in fragment_ids
-        ]
-        if any(column is None for row in columns for column in row):
+        columns = [self._cache.peek(self._key(name)) for name in names]
+        missing = [name for name, column in zip(names, columns, strict=True) if column is None]
+        if missing:
             whole = read_microseconds(types, self._rows, self._rows)
             if self._spent.get(names, 0.0) * 1e6 < whole:
                 return None
             with self._lock:
                 self._spent[names] = 0.0
-            columns = [
-                self._completed(fragment_id, row, names)
-                for fragment_id, row in zip(fragment_ids, columns, strict=True)
-            ]
-        schema = pa.schema(fields)
-        return [pa.RecordBatch.from_arrays(row, schema=schema) for row in columns]
+            read = self._read_whole(missing)
+            for at, name in enumerate(names):
+                if columns[at] is None:
+                    columns[at] = column = read[name].combine_chunks()
+                    self._cache.put(self._key(name), column, column.nbytes)
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
     def _fit(self, types: Sequence[pa.DataType]) -> bool:
         if not types or not all(pa.types.is_primitive(kind) for kind in types):
@@ -85,22 +77,8 @@ class KeptColumns:
         nbytes = self._rows * sum(widths)
         return max(widths) <= _WIDEST and nbytes * _SHARE_OF_CACHE <= self._cache.byte_limit
 
-    def _completed(
-        self, fragment_id: int, columns: Sequence[pa.Array | None], names: Sequence[str]
-    ) -> list[pa.Array]:
-        missing = [name for name, column in zip(names, columns, strict=True) if column is None]
-        read = self._read_whole(fragment_id, missing) if missing else None
-        complete: list[pa.Array] = []
-        for name, column in zip(names, columns, strict=True):
-            if column is None:
-                assert read is not None
-                column = read[name].combine_chunks()
-                self._cache.put(self._key(fragment_id, name), column, column.nbytes)
-            complete.append(column)
-        return complete
-
-    def _key(self, fragment_id: int, name: str) -> Hashable:
-        return (self._version, "column", fragment_id, name)
+    def _key(self, name: str) -> Hashable:
+        return (self._version, "column", name)
 
 
 def _names(fields: Sequence[pa.Field]) -> tuple[str, ...]:

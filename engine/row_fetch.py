@@ -120,7 +120,7 @@ class RowReader:
         """Columns of all of `rows` in whichever way is cheapest, with the rows' addresses."""
         started = time.perf_counter()
         fields = [self._schema.field(name) for name in columns]
-        kept = self._kept.get(fields, rows.fragment_ids)
+        kept = self._kept.get(fields)
         if kept is not None:
             method, batches = "cache", self._from_kept(rows, kept, size)
         elif by_scan(self._types(columns), len(rows), self._stored(rows)):
@@ -139,32 +139,25 @@ class RowReader:
 
     @cached_property
     def _kept(self) -> KeptColumns:
-        def read_whole(fragment_id: int, columns: Sequence[str]) -> pa.Table:
-            types = self._types(columns)
-            fragments = [self._fragments[fragment_id]]
-            return open_scan(
-                self._dataset, fragments, columns, rows_a_read(types, _DEFAULT_BATCH_ROWS)
-            ).to_table()
+        def read_whole(columns: Sequence[str]) -> pa.Table:
+            rows = rows_a_read(self._types(columns), _DEFAULT_BATCH_ROWS)
+            return open_scan(self._dataset, None, columns, rows).to_table()
 
         snapshot = self._snapshot
-        return KeptColumns(snapshot.cache, snapshot.manifest.digest, self._live_counts, read_whole)
+        stored = sum(self._live_counts.values())
+        return KeptColumns(snapshot.cache, snapshot.manifest.digest, stored, read_whole)
 
     def _from_kept(
-        self, rows: RowSet, kept: Sequence[pa.RecordBatch], size: int
+        self, rows: RowSet, kept: pa.RecordBatch, size: int
     ) -> Iterator[tuple[Addresses, pa.RecordBatch]]:
-        parts: list[tuple[Addresses, pa.RecordBatch]] = []
-        for fragment, whole in zip(rows.fragment_ids, kept, strict=True):
-            offsets = rows.offsets(fragment)
-            step = rows_a_read(whole.schema.types, size)
-            for low in range(0, len(offsets), step):
-                some = offsets[low : low + step]
-                batch = whole.take(pa.array(self._ranks(fragment, some)))
-                parts.append((some | np.uint64(fragment << 32), batch))
-                if sum(len(addresses) for addresses, _ in parts) >= size:
-                    yield _joined(parts)
-                    parts = []
-        if parts:
-            yield _joined(parts)
+        if not rows:
+            return
+        addresses = rows.addresses()
+        positions = self._positions(rows.fragment_ids, addresses)
+        step = rows_a_read(kept.schema.types, size)
+        for low in range(0, len(addresses), step):
+            piece = slice(low, low + step)
+            yield addresses[piece], kept.take(pa.array(positions[piece]))
 
     # -- by scanning --------------------------------------------------------------------
 
@@ -354,15 +347,6 @@ class _Wanted:
         self._fragment_id, self._live, self._offsets, self._ranks = fragment
         self._read = self._given = 0
         return True
-
-
-def _joined(
-    parts: Sequence[tuple[Addresses, pa.RecordBatch]],
-) -> tuple[Addresses, pa.RecordBatch]:
-    if len(parts) == 1:
-        return parts[0]
-    addresses, batches = zip(*parts, strict=True)
-    return np.concatenate(addresses), pa.concat_batches(batches)
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:

@@ -10,12 +10,8 @@ import pytest
 from datafusion_lance.engine.kept_columns import KeptColumns
 from datafusion_lance.indexes.cache import ReaderCache
 
-ROWS = {0: 3, 2: 2}
-TABLE = {
-    0: pa.table({"n": [1, None, 3], "f": [0.5, 1.5, 2.5], "s": ["a", "b", "c"]}),
-    2: pa.table({"n": [4, 5], "f": [3.5, 4.5], "s": ["d", "e"]}),
-}
-N, F, S = (TABLE[0].schema.field(name) for name in "nfs")
+TABLE = pa.table({"n": [1, None, 3, 4, 5], "f": [0.5, 1.5, 2.5, 3.5, 4.5], "s": list("abcde")})
+N, F, S = TABLE.schema
 EVER = 1e3  # seconds, more than any read costs
 
 
@@ -23,42 +19,42 @@ class Reads:
     """Reads of whole columns, counted."""
 
     def __init__(self) -> None:
-        self.made: list[tuple[int, tuple[str, ...]]] = []
+        self.made: list[tuple[str, ...]] = []
 
-    def __call__(self, fragment_id: int, columns: Sequence[str]) -> pa.Table:
-        self.made.append((fragment_id, tuple(columns)))
-        return TABLE[fragment_id].select(list(columns))
+    def __call__(self, columns: Sequence[str]) -> pa.Table:
+        self.made.append(tuple(columns))
+        return TABLE.select(list(columns))
 
 
 def columns_of(cache: ReaderCache, reads: Reads, version: str = "v") -> KeptColumns:
-    return KeptColumns(cache, version, ROWS, reads)
+    return KeptColumns(cache, version, TABLE.num_rows, reads)
 
 
 def test_a_column_is_kept_once_reads_have_cost_as_much() -> None:
     reads = Reads()
     columns = columns_of(ReaderCache(1 << 20), reads)
-    assert columns.get([N], [0, 2]) is None
+    assert columns.get([N]) is None
     columns.spent([N], 1e-12)
-    assert columns.get([N], [0, 2]) is None
+    assert columns.get([N]) is None
     columns.spent([N], EVER)
     for _ in range(2):
-        kept = columns.get([N], [2, 0])
+        kept = columns.get([N])
         assert kept is not None
-        assert [batch.to_pydict() for batch in kept] == [{"n": [4, 5]}, {"n": [1, None, 3]}]
-    assert reads.made == [(2, ("n",)), (0, ("n",))]
+        assert kept.to_pydict() == {"n": [1, None, 3, 4, 5]}
+    assert reads.made == [("n",)]
 
 
 def test_columns_that_are_there_are_not_read_again() -> None:
     reads = Reads()
     columns = columns_of(ReaderCache(1 << 20), reads)
     columns.spent([N], EVER)
-    columns.get([N], [0])
+    columns.get([N])
     columns.spent([N, F], EVER)
-    kept = columns.get([N, F], [0])
+    kept = columns.get([N, F])
     assert kept is not None
-    assert kept[0].to_pydict() == {"n": [1, None, 3], "f": [0.5, 1.5, 2.5]}
-    assert reads.made == [(0, ("n",)), (0, ("f",))]
-    assert columns.get([F], [0]) is not None
+    assert kept.to_pydict() == TABLE.select(["n", "f"]).to_pydict()
+    assert reads.made == [("n",), ("f",)]
+    assert columns.get([F]) is not None
     assert len(reads.made) == 2
 
 
@@ -66,19 +62,19 @@ def test_what_the_cache_dropped_has_to_pay_again() -> None:
     reads, cache = Reads(), ReaderCache(1 << 20)
     columns = columns_of(cache, reads)
     columns.spent([N], EVER)
-    assert columns.get([N], [0]) is not None
+    assert columns.get([N]) is not None
     cache.put("other", object(), cache.byte_limit)
-    assert columns.get([N], [0]) is None
+    assert columns.get([N]) is None
     columns.spent([N], EVER)
-    assert columns.get([N], [0]) is not None
+    assert columns.get([N]) is not None
 
 
 def test_versions_do_not_share() -> None:
     cache = ReaderCache(1 << 20)
     first, second = columns_of(cache, Reads()), columns_of(cache, Reads(), "w")
     first.spent([N], EVER)
-    assert first.get([N], [0]) is not None
-    assert second.get([N], [0]) is None
+    assert first.get([N]) is not None
+    assert second.get([N]) is None
 
 
 @pytest.mark.parametrize(
@@ -97,10 +93,10 @@ def test_versions_do_not_share() -> None:
 def test_what_is_not_kept(fields: list[pa.Field], limit: int) -> None:
     columns = columns_of(ReaderCache(limit), Reads())
     columns.spent(fields, EVER)
-    assert columns.get(fields, [0]) is None
+    assert columns.get(fields) is None
 
 
 def test_a_column_of_half_the_cache_is_kept() -> None:
     columns = columns_of(ReaderCache(2 * 5 * 8), Reads())
     columns.spent([N], EVER)
-    assert columns.get([N], [0, 2]) is not None
+    assert columns.get([N]) is not None
