@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import lance
 import pyarrow as pa
 import pyarrow.dataset
 
@@ -15,7 +14,7 @@ from ..indexes.query import Query, evaluate
 from ..indexes.row_set import RowSet
 from ..indexes.snapshot import Snapshot
 from .fetch_stats import ScanStats
-from .lance_table import LanceTable, grouped_by_rows, projected
+from .lance_table import LanceTable, projected
 from .pushed_filter import HandedOver, Literal, PushedFilter
 from .row_counts import counted
 
@@ -62,18 +61,11 @@ class IndexScan(pyarrow.dataset.Dataset):
         return IndexPartitionScan(self, 0, None, columns, HandedOver(filter), batch_size)
 
     def get_fragments(self, filter: PushedFilter = None) -> list[IndexPartition]:
-        """The partitions: groups of covered fragments of about equal row counts."""
-        fragments = [
-            fragment
-            for group in self.table.fragment_groups
-            for fragment in group
-            if fragment.fragment_id in self.covered
-        ]
-        # Of most searches a single partition reads all rows: the others only cost their start.
-        groups = grouped_by_rows(fragments, for_each_core=1)
+        """The partitions: groups of covered fragments."""
         handed = HandedOver(filter)
         return [
-            IndexPartition(self, number, _ids(group), handed) for number, group in enumerate(groups)
+            IndexPartition(self, number, group & self.covered, handed)
+            for number, group in enumerate(self.table.groups_of_cores)
         ]
 
     @property
@@ -176,7 +168,3 @@ class IndexPartitionScan:
 
     def to_table(self) -> pa.Table:
         return pa.Table.from_batches(self.to_batches(), self.projected_schema)
-
-
-def _ids(fragments: Sequence[lance.LanceFragment]) -> frozenset[int]:
-    return frozenset(fragment.fragment_id for fragment in fragments)

@@ -125,6 +125,18 @@ class LanceTable(pyarrow.dataset.Dataset):
         )
 
     @cached_property
+    def groups_of_cores(self) -> list[frozenset[int]]:
+        """The ids of the fragments in one group for each core, of about equal row counts.
+
+        Fewer partitions, for what most often reads few rows: all of them in a single one.
+        """
+        fragments = [fragment for group in self.fragment_groups for fragment in group]
+        return [
+            frozenset(fragment.fragment_id for fragment in group)
+            for group in grouped_by_rows(fragments, for_each_core=1)
+        ]
+
+    @cached_property
     def row_reader(self) -> RowReader:
         """Reads rows of the table by address; the table needs its `snapshot` for it."""
         if self.snapshot is None:

@@ -138,7 +138,7 @@ class Snapshot:
             label_list.check_metadata(index)
         recorded: dict[IndexSegment, frozenset[int]] = {}
         if index.kind == list_element.KIND:
-            list_element.resolve_keys(index, self.manifest)
+            self.keys_of(index)
             recorded = recorded_fragments(index, self.manifest)
         built_over = {
             s.dataset_version: self._built_over(index, s)
@@ -146,6 +146,15 @@ class Snapshot:
             if s not in recorded
         }
         return covered_by_segment(index, self.manifest, built_over, recorded)
+
+    def keys_of(self, index: LanceIndex) -> tuple[list_element.Key, ...]:
+        """The keys of a list element index, as they are in this version.
+
+        Raises `UnusableIndexError` where one is not what it was.
+        """
+        return self._once(
+            ("keys", index.name), lambda: list_element.resolve_keys(index, self.manifest)
+        )
 
     def _built_over(self, index: LanceIndex, segment: IndexSegment) -> Manifest | None:
         """The manifest of the version that a segment was built over, None where it is gone."""

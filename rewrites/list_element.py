@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 from datafusion.expr import Expr
 
-from ..indexes.list_element.details import KIND, Key, resolve_keys
+from ..indexes.list_element.details import KIND, Key
 from ..indexes.list_element.key_range import ENUMERATION_LIMIT, In, IsNull, KeySearch
 from ..indexes.manifest import LanceIndex
 from ..indexes.query import AnyElement, Is, Or, Query, Superset
@@ -99,9 +99,7 @@ class _Candidate:
 def _candidates(column: str, scan: IndexedScan) -> list[_Candidate]:
     snapshot = scan.snapshot
     return [
-        _Candidate(
-            index, resolve_keys(index, snapshot.manifest), len(snapshot.covered_fragments(index))
-        )
+        _Candidate(index, snapshot.keys_of(index), len(snapshot.covered_fragments(index)))
         for index in scan.indexes_on(column, KIND)
     ]
 

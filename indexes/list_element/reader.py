@@ -12,7 +12,7 @@ from ..manifest import LanceIndex
 from ..row_set import RowSet
 from ..search_stats import SearchStats
 from .btree import BTree, Ids
-from .details import Key, resolve_keys
+from .details import Key
 from .key_range import KeySearch
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class ListElementReader:
         """Reads no file of the index."""
         self._index = index
         self._snapshot = snapshot
-        self.keys: tuple[Key, ...] = resolve_keys(index, snapshot.manifest)
+        self.keys: tuple[Key, ...] = snapshot.keys_of(index)
 
     @property
     def fragment_ids(self) -> frozenset[int]:
