@@ -15,6 +15,7 @@ import multiprocessing
 import resource
 import threading
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import lance
@@ -64,8 +65,10 @@ def builds(path: Path) -> dict[str, Callable[[], None]]:
 
 def most_memory(path: Path, name: str) -> int:
     """Bytes that a process of its own took at most for one build."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_memory_of_build, (path, name))
+    spawn = multiprocessing.get_context("spawn")
+    # Not a Pool: that ends its processes before they can clear up.
+    with ProcessPoolExecutor(1, mp_context=spawn) as executor:
+        return executor.submit(_memory_of_build, path, name).result()
 
 
 def _memory_of_build(path: Path, name: str) -> int:
