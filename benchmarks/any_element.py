@@ -10,16 +10,14 @@ on its own.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from datafusion import DataFrame, SessionConfig, SessionContext
 
 from datafusion_lance.engine import LanceSessionContext
-from measure import Timing, interleaved, print_ratios, print_versions, write_report
+from measure import Timing, command_line, interleaved, print_ratios, print_versions, write_report
 from tables import detections
 
 OURS = "any_element"
@@ -85,15 +83,12 @@ def run(rows: pa.Table, runs: int) -> dict[str, dict[str, Timing]]:
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description="any_element in memory")
+    arguments = command_line("any_element in memory", runs=41)
     arguments.add_argument("--rows", type=int, default=1_000_000)
-    arguments.add_argument("--runs", type=int, default=41)
-    arguments.add_argument("--json", type=Path, help="write every single timing to this file")
     given = arguments.parse_args()
     print_versions()
     timings = run(in_memory(given.rows), given.runs)
-    if given.json:
-        write_report(given.json, timings)
+    write_report(given.json, timings)
 
 
 if __name__ == "__main__":

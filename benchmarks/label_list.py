@@ -8,7 +8,6 @@ timed, all have to give the same answer.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 
 from datafusion_lance.engine import LanceSessionContext
-from measure import Timing, interleaved, print_ratios, print_versions, write_report
+from measure import Timing, command_line, interleaved, print_ratios, print_versions, write_report
 from tables import FOLDER, images
 
 OURS = "datafusion-lance"
@@ -108,16 +107,13 @@ def run(path: Path, runs: int) -> dict[str, dict[str, Timing]]:
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description="array_has on a Lance table")
+    arguments = command_line("array_has on a Lance table", runs=41)
     arguments.add_argument("--rows", type=int, default=1_000_000)
-    arguments.add_argument("--runs", type=int, default=41)
     arguments.add_argument("--tables", type=Path, default=FOLDER, help="where tables are kept")
-    arguments.add_argument("--json", type=Path, help="write every single timing to this file")
     given = arguments.parse_args()
     print_versions()
     timings = run(images(given.rows, given.tables), given.runs)
-    if given.json:
-        write_report(given.json, timings)
+    write_report(given.json, timings)
 
 
 if __name__ == "__main__":

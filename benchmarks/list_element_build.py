@@ -10,7 +10,6 @@ beyond what it had when it began.
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import resource
 import threading
@@ -23,7 +22,7 @@ import pyarrow as pa
 
 from datafusion_lance.engine import LanceSessionContext
 from datafusion_lance.indexes.list_element.key_encoding import encode_tuples, key_codec
-from measure import Timing, interleaved, print_ratios, print_versions, write_report
+from measure import Timing, command_line, interleaved, print_ratios, print_versions, write_report
 from tables import FOLDER, images
 
 OURS, THEIRS = "list element index", "pylance BTREE"
@@ -107,16 +106,13 @@ def run(path: Path, runs: int) -> dict[str, dict[str, Timing]]:
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description="building a list element index")
+    arguments = command_line("building a list element index", runs=8)
     arguments.add_argument("--rows", type=int, default=1_000_000)
-    arguments.add_argument("--runs", type=int, default=8)
     arguments.add_argument("--tables", type=Path, default=FOLDER, help="where tables are kept")
-    arguments.add_argument("--json", type=Path, help="write every single timing to this file")
     given = arguments.parse_args()
     print_versions()
     timings = run(images(given.rows, given.tables), given.runs)
-    if given.json:
-        write_report(given.json, timings)
+    write_report(given.json, timings)
 
 
 if __name__ == "__main__":

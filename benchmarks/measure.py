@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import platform
 import statistics
@@ -84,11 +85,21 @@ def versions() -> dict[str, str]:
     return {name: version(name) for name in ("datafusion", "pylance", "duckdb", "polars")}
 
 
-def write_report(path: Path, timings: Mapping[str, Mapping[str, Timing]]) -> None:
-    """Every single timing, in milliseconds, by case and contender, as JSON."""
+def write_report(path: Path | None, timings: Mapping[str, Mapping[str, Timing]]) -> None:
+    """Every single timing, in milliseconds, by case and contender, as JSON; None for no file."""
+    if path is None:
+        return
     cases = {
         title: {name: timing.runs for name, timing in case.items()}
         for title, case in timings.items()
     }
     report = {"versions": versions(), "milliseconds": cases}
     path.write_text(json.dumps(report, indent=1), encoding="utf-8")
+
+
+def command_line(description: str, *, runs: int) -> argparse.ArgumentParser:
+    """The options of every benchmark: `--runs`, by default as given, and `--json`."""
+    arguments = argparse.ArgumentParser(description=description)
+    arguments.add_argument("--runs", type=int, default=runs)
+    arguments.add_argument("--json", type=Path, help="write every single timing to this file")
+    return arguments

@@ -11,6 +11,7 @@ from .elements.calls import NAME
 from .elements.deferred import Binding, DeferredExpr, bound
 from .elements.evaluation import Evaluation
 from .elements.expressions import LambdaBodies
+from .elements.list_types import element_of
 from .elements.planning import Readers
 from .elements.predicate import lambda_body
 
@@ -95,10 +96,7 @@ def register_any_element(context: SessionContext, list_type: pa.DataType, name: 
 
 
 def _element_type(argument: str, list_type: pa.DataType) -> pa.StructType:
-    if (
-        pa.types.is_list(list_type)
-        or pa.types.is_large_list(list_type)
-        or pa.types.is_fixed_size_list(list_type)
-    ) and pa.types.is_struct(list_type.value_type):
-        return list_type.value_type
+    element = element_of(list_type)
+    if element is not None and pa.types.is_struct(element):
+        return element
     raise InvalidArgumentError(argument, list_type, "a list of structs")

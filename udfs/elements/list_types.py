@@ -23,6 +23,17 @@ _REFUSAL = re.compile(
 _NAME = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
+def element_of(type_: pa.DataType) -> pa.DataType | None:
+    """The type of the elements of a list that DataFusion matches; None for another type."""
+    if (
+        pa.types.is_list(type_)
+        or pa.types.is_large_list(type_)
+        or pa.types.is_fixed_size_list(type_)
+    ):
+        return type_.value_type
+    return None
+
+
 def probe(number: int, lists: str) -> str:
     """A call that a plan shows together with the type of its list's elements."""
     parameter = f"{PROBE}{number}"
@@ -109,13 +120,10 @@ def _named_type(name: str, context: SessionContext) -> pa.DataType:
         type_ = frame.schema().field(0).type
     except Exception as error:
         raise InvalidArgumentError("list_expr", name, "a list of structs") from error
-    if not (pa.types.is_list(type_) or pa.types.is_large_list(type_) or _is_fixed(type_)):
+    element = element_of(type_)
+    if element is None:
         raise InvalidArgumentError("list_expr", name, "a list of structs")
-    return _renamed(type_.value_type, odd)
-
-
-def _is_fixed(type_: pa.DataType) -> bool:
-    return pa.types.is_fixed_size_list(type_)
+    return _renamed(element, odd)
 
 
 def _renamed(type_: pa.DataType, names: dict[str, str]) -> pa.DataType:

@@ -11,6 +11,7 @@ from datafusion.expr import Expr
 from ...indexes.errors import InvalidArgumentError
 from .calls import NAME, CallingStatement, find_calls
 from .expressions import any_match
+from .list_types import element_of
 from .planning import Readers
 
 _STAND_IN = "__any_element_"
@@ -55,13 +56,10 @@ class TextExpressions:
     def _element(self, lists: str) -> pa.DataType:
         parsed = self.parse(lists) or self._frame.parse_sql_expr(lists)
         type_ = self._frame.select(parsed.alias(_PARSED)).schema().field(0).type
-        if not (
-            pa.types.is_list(type_)
-            or pa.types.is_large_list(type_)
-            or pa.types.is_fixed_size_list(type_)
-        ):
+        element = element_of(type_)
+        if element is None:
             raise InvalidArgumentError("list_expr", str(type_), "a list of structs")
-        return type_.value_type
+        return element
 
     def _check(self, calls: CallingStatement) -> None:
         """Raises where the dialects read the text differently, columns standing for the calls."""
