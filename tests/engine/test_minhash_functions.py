@@ -207,6 +207,9 @@ class TestInTexts:
 
 
 class TestRegistration:
+    def test_a_session_lists_them(self) -> None:
+        assert set(LanceSessionContext().udfs()) - set(SessionContext().udfs()) == set(NAMES)
+
     def test_a_wrapped_context_and_its_copies_have_them(self) -> None:
         plain = SessionContext()
         sessions = [LanceSessionContext.wrap(plain), LanceSessionContext.wrap(plain)]
