@@ -116,6 +116,16 @@ class TestInSql:
         )
         assert values(session, "SELECT far FROM made WHERE far = 0") == [0.0]
 
+    def test_many_rows_in_several_partitions(self, session: LanceSessionContext) -> None:
+        """The runtime's own threads sign them."""
+        texts = [f"text {n} of {n % 9} words" for n in range(12_000)]
+        for part in range(3):
+            batch = pa.record_batch({"c": texts[part::3]})
+            session.register_batch(f"part{part}", batch)
+        union = " UNION ALL ".join(f"SELECT c FROM part{part}" for part in range(3))
+        query = f"SELECT c FROM ({union}) WHERE minhash_distance(c, 'text 77 of 5 words') = 0"
+        assert values(session, query) == ["text 77 of 5 words"]
+
     def test_placeholders(self, session: LanceSessionContext) -> None:
         text = FIRST.strip("'")
         query = "SELECT id FROM t WHERE minhash_distance(text, $1) <= $2"
