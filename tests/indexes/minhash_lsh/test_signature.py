@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from datafusion_lance.indexes.minhash_lsh.bulk_signature import sign_in_bulk
@@ -24,6 +24,7 @@ from datafusion_lance.indexes.minhash_lsh.tokenizer import (
     Tokenizer,
 )
 
+from ..effort import one_in
 from .stored import index_of, indexed, stored_band_keys, stored_signatures
 from .texts import WORDS, texts
 
@@ -93,7 +94,7 @@ def check(column: list[str | None], **parameters: Any) -> None:
         assert sorted(keys.ravel().tolist()) == stored_band_keys(dataset)
 
 
-@settings(max_examples=100)
+@one_in(3)
 @given(st.lists(st.none() | texts, min_size=1, max_size=12), tokenizers, bands, st.integers(1, 5))
 def test_pylance_stores_the_same(
     column: list[str | None],

@@ -11,12 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from datafusion import SessionContext, col
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from datafusion_lance.udfs import minhash_distance, minhash_signature, minhash_similarity
 from datafusion_lance.udfs.minhash.definitions import function_of
 
+from ...indexes.effort import one_in
 from ...indexes.minhash_lsh.stored import indexed, stored_signatures
 from ...indexes.minhash_lsh.texts import texts
 
@@ -43,7 +44,7 @@ def stored_distances(pairs: list[Pair], num_hashes: int, shingle_size: int) -> l
     ]
 
 
-@settings(max_examples=60)
+@one_in(5)
 @given(
     st.lists(st.tuples(st.none() | texts, st.none() | texts), min_size=1, max_size=8),
     st.sampled_from((1, 64, 100, 128)),
