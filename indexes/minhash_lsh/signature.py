@@ -12,12 +12,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import xxhash
 
+from .bulk_signature import WORTHWHILE, sign_in_bulk
 from .parameters import MinHashParameters
 from .permutations import Coefficients
 from .shingles import SEED, hash_shingles
 from .tokenizer import token_function
 
 _KEPT_PROCEDURES: Final = 64
+_VALUES_AT_ONCE: Final = 2**24
+"""Of signatures that are made at once: 32 MiB."""
 _MINIMA_AT_ONCE: Final = 2**21
 _TEXTS_AT_ONCE: Final = 4096
 _BAND_SHIFT: Final = 56
@@ -48,6 +51,22 @@ class SignatureProcedure:
         First, which of the n texts have one: those that are not NULL and have a token, shape
         (n,). Second, the m signatures of these, in their order, shape (m, num_hashes).
         """
+        has_signature = np.zeros(len(texts), np.bool_)
+        signatures = np.empty((len(texts), self.parameters.num_hashes), np.uint16)
+        count = 0
+        size = max(WORTHWHILE, _VALUES_AT_ONCE // self.parameters.num_hashes)
+        for begin in range(0, len(texts), size):
+            block = texts.slice(begin, size)
+            found = sign_in_bulk(block, self.parameters) if len(block) >= WORTHWHILE else None
+            signed, made = found or self._sign_one_by_one(block)
+            has_signature[begin : begin + len(signed)] = signed
+            signatures[count : count + len(made)] = made
+            count += len(made)
+        return has_signature, signatures[:count]
+
+    def _sign_one_by_one(
+        self, texts: pa.Array | pa.ChunkedArray
+    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint16]]:
         num_hashes = self.parameters.num_hashes
         has_signature = np.zeros(len(texts), np.bool_)
         signatures = np.empty((len(texts), num_hashes), np.uint16)

@@ -11,13 +11,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from datafusion_lance.indexes.minhash_lsh.bulk_signature import sign_in_bulk
 from datafusion_lance.indexes.minhash_lsh.details import parameters_of
 from datafusion_lance.indexes.minhash_lsh.parameters import MinHashParameters
 from datafusion_lance.indexes.minhash_lsh.signature import SignatureProcedure
+from datafusion_lance.indexes.minhash_lsh.tokenizer import (
+    DEFAULT_TOKENIZER,
+    CodeTokenizerConfig,
+    Tokenizer,
+)
 
+from ..effort import one_in
 from .stored import index_of, indexed, stored_band_keys, stored_signatures
 from .texts import WORDS, texts
 
@@ -87,7 +94,7 @@ def check(column: list[str | None], **parameters: Any) -> None:
         assert sorted(keys.ravel().tolist()) == stored_band_keys(dataset)
 
 
-@settings(max_examples=100)
+@one_in(3)
 @given(st.lists(st.none() | texts, min_size=1, max_size=12), tokenizers, bands, st.integers(1, 5))
 def test_pylance_stores_the_same(
     column: list[str | None],
@@ -162,8 +169,12 @@ def test_no_texts() -> None:
         assert procedure.band_keys(signatures).shape == (0, 16)
 
 
-def test_memory_is_bounded_beside_the_result() -> None:
-    """Minima of all texts at once would be 650 MB, permuted hashes of one text 6 GB."""
+@pytest.fixture
+def no_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+
+
+def check_memory() -> None:
     procedure = SignatureProcedure.of(MinHashParameters(4096, 256))
     long_text = " ".join(str(number) for number in range(200_000))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -175,9 +186,82 @@ def test_memory_is_bounded_beside_the_result() -> None:
     assert grown < signatures.nbytes + 300 * 2**20
 
 
+def test_memory_is_bounded_beside_the_result() -> None:
+    """Minima of all texts at once would be 650 MB, permuted hashes of one text 6 GB."""
+    check_memory()
+
+
+@pytest.mark.usefixtures("no_temporary_folder")
+def test_memory_is_bounded_without_a_temporary_folder() -> None:
+    check_memory()
+
+
+BULK_TOKENIZERS = (
+    DEFAULT_TOKENIZER,
+    Tokenizer(base_tokenizer="icu", stem=True, remove_stop_words=True, language="German"),
+    Tokenizer(base_tokenizer="raw", max_token_length=None, lower_case=False),
+    Tokenizer(base_tokenizer="ngram", min_ngram_length=2, max_ngram_length=4),
+    Tokenizer(base_tokenizer="code", code_config=CodeTokenizerConfig(True, False, None, True)),
+)
+
+
+@pytest.mark.parametrize("tokenizer", BULK_TOKENIZERS, ids=lambda t: t.base_tokenizer)
+@pytest.mark.usefixtures("no_temporary_folder")
+def test_many_texts_are_signed_as_one_is(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parameters = MinHashParameters(64, 16, 2, tokenizer)
+    column = pa.array([None, "", *WORDS, " ".join(WORDS), " ".join(reversed(WORDS))] * 3)
+    expected = SignatureProcedure.of(parameters).sign(column)
+    monkeypatch.undo()
+
+    found = sign_in_bulk(column, parameters)
+
+    assert found is not None
+    assert np.array_equal(found[0], expected[0])
+    assert np.array_equal(found[1], expected[1])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())],
+    ids=str,
+)
+@pytest.mark.usefixtures("no_temporary_folder")
+def test_more_texts_than_are_signed_at_once(
+    kind: pa.DataType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of every type, in chunks, some of which are slices."""
+    procedure = SignatureProcedure.of(MinHashParameters(4096, 16))
+    some = pa.array([None, "", *(f"{n % 50} {n % 7} words" for n in range(4500))], pa.string())
+    column = pa.chunked_array([some.cast(kind)[10:20], some.cast(kind)[10:]])
+    expected = procedure.sign(column)
+    monkeypatch.undo()
+
+    found = procedure.sign(column)
+
+    assert np.array_equal(found[0], expected[0])
+    assert np.array_equal(found[1], expected[1])
+
+
+def test_many_texts_without_a_signature() -> None:
+    procedure = SignatureProcedure.of(MinHashParameters())
+    for column in (pa.nulls(3000), pa.nulls(3000, pa.string()), pa.array([" "] * 3000)):
+        has_signature, signatures = procedure.sign(column)
+        assert not has_signature.any()
+        assert signatures.shape == (0, 128)
+
+
+def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    has_signature, _ = SignatureProcedure.of(MinHashParameters()).sign(pa.array(["a"] * 3000))
+    assert has_signature.all()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_threads_share_a_procedure() -> None:
     procedure = SignatureProcedure.of(MinHashParameters())
-    column = pa.array([f"text number {n} of many" for n in range(500)])
+    column = pa.array([f"text number {n} of many" for n in range(1500)])
     expected = procedure.sign(column)[1].tolist()
 
     with ThreadPoolExecutor(8) as pool:

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from datafusion_lance.indexes.errors import InvalidArgumentError
 from datafusion_lance.indexes.minhash_lsh.details import parameters_of
 from datafusion_lance.indexes.minhash_lsh.tokenizer import DEFAULT_TOKENIZER, Tokenizer
 from datafusion_lance.indexes.minhash_lsh.tokenizer_settings import tokenizer_of
 
+from ..effort import one_in
 from .stored import index_of, indexed
 from .test_signature import tokenizers
 
@@ -25,7 +26,7 @@ def recorded(settings: dict[str, Any]) -> Tokenizer:
         return parameters_of(index_of(dataset)).tokenizer
 
 
-@settings(max_examples=60)
+@one_in(5)
 @given(tokenizers)
 def test_pylance_records_what_was_meant(settings: dict[str, Any]) -> None:
     assert tokenizer_of(settings).shapes == recorded(settings).shapes
