@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..dataset_files import DatasetFiles
 from ..errors import CorruptIndexError
-from ..lance_file import OPEN_FILE_BYTES, OpenFile
+from ..lance_file import OPEN_FILE_BYTES
 from ..search_stats import SearchStats
-from .segment import ROW_ID, SIGNATURES, Segment
+from .segment import ROW_ID, Segment
 
 if TYPE_CHECKING:
     from ..snapshot import Snapshot
@@ -55,18 +54,14 @@ class SegmentRows:
     def __init__(
         self,
         segment: Segment,
-        files: DatasetFiles,
-        folder: str,
         snapshot: Snapshot,
         fragments: frozenset[int],
     ) -> None:
         """Reads nothing yet; `fragments` are those that the segment answers for."""
         self._segment = segment
-        self._files = files
-        self._relative = f"{folder}/{SIGNATURES}"
         self._snapshot = snapshot
         self.fragments = fragments
-        self.path = files.path(self._relative)
+        self.path = segment.signatures.path
 
     def locate(self, docs: Docs | None, stats: SearchStats) -> Located:
         """The rows of `docs`, which ascend, or of all documents."""
@@ -102,7 +97,7 @@ class SegmentRows:
 
     def _all_row_ids(self, stats: SearchStats) -> Ids:
         def load() -> tuple[Ids, int]:
-            column = self._open().read_column(ROW_ID)
+            column = self._segment.column_of_signatures(ROW_ID).read_column(ROW_ID)
             ids = self._checked(column, self._segment.num_docs)
             stats.bytes_read += ids.nbytes
             return ids, ids.nbytes
@@ -111,15 +106,14 @@ class SegmentRows:
 
     def _taken(self, docs: Docs, stats: SearchStats) -> Ids:
         file = self._snapshot.cache.get(
-            (*self._segment.key, "row id file"), lambda: (self._open(), OPEN_FILE_BYTES), handles=1
+            (*self._segment.key, "row id file"),
+            lambda: (self._segment.column_of_signatures(ROW_ID), OPEN_FILE_BYTES),
+            handles=1,
         )
         column = file.take_rows(docs.tolist()).column(ROW_ID).combine_chunks()
         ids = self._checked(column, len(docs))
         stats.bytes_read += ids.nbytes
         return ids
-
-    def _open(self) -> OpenFile:
-        return OpenFile(self._files, self._relative, [ROW_ID])
 
     def _checked(self, column: pa.Array, expected: int) -> Ids:
         if column.type != pa.uint64() or column.null_count or len(column) != expected:

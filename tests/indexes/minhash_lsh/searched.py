@@ -76,9 +76,9 @@ class Searched:
         self.covered = self.reader.fragment_ids
         rows = self.dataset.to_table(columns=["text"], with_row_id=True, with_row_address=True)
         signed, self.signatures = self.procedure.sign(rows["text"])
-        columns = [rows[name].to_numpy()[signed] for name in ("_rowaddr", "_rowid")]
-        self.rows = Ranked(*columns, np.zeros(len(self.signatures), np.uint16))
-        self._only(np.isin(columns[0] >> np.uint64(32), np.array(sorted(self.covered), np.uint64)))
+        addresses, ids = (rows[name].to_numpy()[signed] for name in ("_rowaddr", "_rowid"))
+        self.rows = Ranked(addresses, ids, np.zeros(len(self.signatures), np.uint16))
+        self._only(np.isin(addresses >> np.uint64(32), np.array(sorted(self.covered), np.uint64)))
 
     def _only(self, which: npt.NDArray[np.bool_]) -> None:
         self.rows, self.signatures = self.rows[which], self.signatures[which]
