@@ -189,3 +189,54 @@ def test_a_table_that_has_changed_since(
             searched = Searched(lance.dataset(folder))
             _check(searched, queries)
             _same_as_pylance(searched, queries, updated=stable_row_ids)
+
+
+def test_a_filter_is_asked_about_the_closest_rows_first(tmp_path: Path) -> None:
+    texts = [f"the very same text {n % 3000} again and again" for n in range(6000)]
+    dataset = table_of(tmp_path, texts, per_fragment=2500)
+    index_text(dataset)
+    searched = Searched(lance.dataset(tmp_path))
+    signature = searched.sign(texts[7])
+    assert signature is not None
+    every = searched.expected_all(signature)
+
+    def ask(only: Only, count: int) -> tuple[Ranked, SearchStats]:
+        stats = SearchStats()
+        found = nearest(searched.reader, signature, count, searched.covered, only, True, stats)
+        asked = RowSet.union(only.asked)
+        assert len(asked) == sum(map(len, only.asked))  # about each row once
+        return found, stats
+
+    only = Only(every.rows)
+    found, stats = ask(only, 2)
+    assert found.row_ids.tolist() == [7, 1 << 32 | 507]
+    assert sum(map(len, only.asked)) <= 256
+    candidates = len(searched.expected_candidates(signature))
+    assert stats.signatures_compared == (candidates if candidates * 8 < 6000 else 6000)
+    only = Only(RowSet.from_addresses(every.addresses[-3:]))
+    found, _ = ask(only, 2)
+    assert len(found) >= 2
+    assert found.rows & only.rows == found.rows
+    assert RowSet.union(only.asked) == every.rows
+    only = Only(RowSet.EMPTY)
+    found, _ = ask(only, 10**30)
+    assert len(found) == 0
+    only = Only(every.rows)
+    assert len(ask(only, 0)[0]) == len(only.asked) == 0
+
+
+def test_a_fragment_that_is_not_covered_is_not_searched(tmp_path: Path) -> None:
+    dataset = table_of(tmp_path, ["a b c d e f"] * 20, per_fragment=10)
+    index_text(dataset)
+    dataset.insert(pa.table({"id": [20], "x": [0], "text": ["a b c d e f"]}))
+    searched = Searched(lance.dataset(tmp_path))
+    assert searched.covered == {0, 1}
+    signature = searched.sign("a b c d e f")
+    assert signature is not None
+    everywhere = frozenset({0, 1, 2, 99})
+    found = searched.reader.candidates(signature, everywhere, SearchStats())
+    assert found.row_ids.tolist() == searched.rows.row_ids.tolist()
+    assert len(found) == 20
+    stats = SearchStats()
+    assert len(searched.reader.all_rows(signature, frozenset({2}), stats)) == 0
+    assert stats == SearchStats()
