@@ -21,10 +21,12 @@ Ids = npt.NDArray[np.uint64]
 Docs = npt.NDArray[np.uint32]
 
 # The row ids of so many documents are read as a whole as fast as those of some.
-_WHOLE_UP_TO: Final = 1 << 20
-# Those of a larger segment in pages of so many, unless that many pages are asked for at once.
+_WHOLE_UP_TO: Final = 1 << 16
+# Those of a larger segment in pages of so many, unless more pages are asked for at once than
+# that number and that share of them.
 _PAGE_ROWS: Final = 1 << 14
-_PAGES_AT_ONCE: Final = 64
+_PAGES_AT_ONCE: Final = 16
+_SHARE_OF_PAGES: Final = 4
 # From that share of the documents on, the places of all of them are found, and kept.
 _ALL_FROM: Final = 4
 
@@ -95,7 +97,8 @@ class SegmentRows:
         if every is None and self._segment.num_docs > _WHOLE_UP_TO:
             pages = docs.astype(np.int64) // _PAGE_ROWS
             starts = np.flatnonzero(np.diff(pages, prepend=-1))
-            if len(starts) <= _PAGES_AT_ONCE:
+            share = self._segment.num_docs // (_PAGE_ROWS * _SHARE_OF_PAGES)
+            if len(starts) <= max(_PAGES_AT_ONCE, share):
                 return np.concatenate(
                     [
                         self._page(int(pages[part[0]]), stats)[docs[part] % _PAGE_ROWS]

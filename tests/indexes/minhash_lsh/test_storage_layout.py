@@ -196,6 +196,7 @@ def test_row_ids_of_a_large_segment_are_read_in_pages(
     expected = [listed(answer) for answer in _answers(Searched(dataset))]
     monkeypatch.setattr(rows, "_WHOLE_UP_TO", 0)
     monkeypatch.setattr(rows, "_PAGE_ROWS", 50)
-    for at_once in (64, 3):
+    for at_once, share in ((64, 4), (0, 4), (0, 1000)):
         monkeypatch.setattr(rows, "_PAGES_AT_ONCE", at_once)
+        monkeypatch.setattr(rows, "_SHARE_OF_PAGES", share)
         assert [listed(answer) for answer in _answers(Searched(dataset))] == expected
