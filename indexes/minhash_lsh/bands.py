@@ -22,14 +22,12 @@ from .segment import BAND_KEY, DOC_ID, Segment
 
 Keys = npt.NDArray[np.uint64]
 Docs = npt.NDArray[np.uint32]
+Spans = list[tuple[np.uint64, int]]
 
 # How many pages of one bucket are held at once, cached or not.
 _PAGES_AT_ONCE: Final = 256
 # A row that is asked for among so many is found faster in a mask than by sorting.
 _MASKED_FROM: Final = 16
-# A bucket is looked for in so many rows around the place where its key should be; keys are
-# hashes, so that a page of 4096 rows has it there but for one case in many thousands.
-_WINDOW: Final = 256
 _NONE: Final = np.empty(0, dtype=np.uint32)
 
 
@@ -80,17 +78,25 @@ class Bands:
         first = table.searchsorted(keys).tolist()
         last = np.minimum(table.searchsorted(keys, "right"), len(table) - 1).tolist()
         spans = [(k, a, b) for k, a, b in zip(keys, first, last, strict=True) if a < len(table)]
-        # Most buckets lie in one page, and all of those pages are found together.
-        single = sorted({a for _, a, b in spans if a == b})
-        pages = dict(zip(single, self._pages(single, stats), strict=True))
         for key, a, b in spans:
-            if a == b:
-                yield pages[a].bucket(key)
-                continue
-            for at in range(a, b + 1, _PAGES_AT_ONCE):
-                numbers = range(at, min(at + _PAGES_AT_ONCE, b + 1))
-                for page in self._pages(numbers, stats):
-                    yield page.bucket(key)
+            if a < b:
+                yield self._across_pages(key, range(a, b + 1), stats)
+        yield from self._within_pages([(key, a) for key, a, b in spans if a == b], stats)
+
+    def _across_pages(self, key: np.uint64, numbers: range, stats: SearchStats) -> Docs:
+        parts = [
+            page.bucket(key)
+            for at in range(0, len(numbers), _PAGES_AT_ONCE)
+            for page in self._pages(numbers[at : at + _PAGES_AT_ONCE], stats)
+        ]
+        return np.concatenate(parts)
+
+    def _within_pages(self, spans: Spans, stats: SearchStats) -> Iterator[Docs]:
+        """The buckets of keys that lie in one page each, as most do."""
+        numbers = sorted({number for _, number in spans})
+        pages = dict(zip(numbers, self._pages(numbers, stats), strict=True))
+        for key, number in spans:
+            yield pages[number].bucket(key)
 
     # -- reading ------------------------------------------------------------------------
 
@@ -131,26 +137,28 @@ class Bands:
             keys, docs = (column.read(start, count) for column in mapped)
             if keys is not None and docs is not None:
                 return BandPage(keys, docs)
-        batch = self._segment.bands.read_range(start, count)
-        columns = [batch.column(BAND_KEY), batch.column(DOC_ID)]
+        # Not `take_rows`, which aborts the process over some damages of the payload.
+        read = self._segment.bands.read_range(start, count)
+        columns = [read.column(BAND_KEY), read.column(DOC_ID)]
         types = [column.type for column in columns]
         if types != [pa.uint64(), pa.uint32()] or any(c.null_count for c in columns):
             raise self._corrupt(f"page {number} is not of keys and documents that are not null")
-        if len(batch) != count:
-            raise self._corrupt(f"page {number} has {len(batch)} rows, and not {count}")
-        # Copied: pages that were read together would keep each other's buffers.
-        return BandPage(*(column.to_numpy().copy() for column in columns))
+        if len(read) != count:
+            raise self._corrupt(f"page {number} has {len(read)} rows, and not {count}")
+        # Copied: what is kept must not hold on to what else was read.
+        keys, docs = (column.to_numpy().copy() for column in columns)
+        return BandPage(keys, docs)
 
     def _checked(self, number: int, page: BandPage) -> BandPage:
+        if page.keys[-1] != self._segment.page_table[number]:
+            raise self._corrupt(f"page {number} ends with another key than in the page table")
+        if (page.keys[1:] < page.keys[:-1]).any():
+            raise self._corrupt(f"the keys of page {number} do not ascend")
         greatest = page.docs.max()
         if greatest >= self._segment.num_docs:
             raise self._corrupt(
                 f"doc_id {greatest} in page {number}, and there are {self._segment.num_docs}"
             )
-        if page.keys[-1] != self._segment.page_table[number]:
-            raise self._corrupt(f"page {number} ends with another key than in the page table")
-        if (page.keys[1:] < page.keys[:-1]).any():
-            raise self._corrupt(f"the keys of page {number} do not ascend")
         return page
 
     def _mapped(self) -> tuple[MappedNumbers, MappedNumbers] | None:

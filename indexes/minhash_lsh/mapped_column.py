@@ -168,11 +168,12 @@ class MappedNumbers:
 def map_lists(file: OpenFile, column: int, dtype: npt.DTypeLike, items: int) -> MappedLists | None:
     """A column of lists of `items` numbers; None where the file is not local, or not like that."""
     kind = np.dtype(dtype).newbyteorder("<")
-    layout = _FULL_ZIP % (items, _FLAT % (kind.itemsize * 8), items * kind.itemsize * 8)
+    bits = kind.itemsize * 8
+    layout = _Layout(_FULL_ZIP % (items, _FLAT % bits, items * bits))
     pages: list[_FullZipPage] = []
     for page, buffers in _buffers(file, column):
-        rows = _rows(page.encoding, layout)
-        if rows is None or [len(b) for b in buffers] != [rows * items * kind.itemsize]:
+        rows = layout.rows(page.encoding)
+        if not rows or [len(b) for b in buffers] != [rows * items * kind.itemsize]:
             return None
         pages.append(_FullZipPage(buffers[0].view(kind).reshape(rows, items)))
     return MappedLists(pages) if _complete(file, pages) else None
@@ -181,10 +182,10 @@ def map_lists(file: OpenFile, column: int, dtype: npt.DTypeLike, items: int) -> 
 def map_numbers(file: OpenFile, column: int, dtype: npt.DTypeLike) -> MappedNumbers | None:
     """A column of numbers; None where the file is not local, or not like that."""
     kind = np.dtype(dtype).newbyteorder("<")
-    layout = _MINI_BLOCK % (_FLAT % (kind.itemsize * 8))
+    layout = _Layout(_MINI_BLOCK % (_FLAT % (kind.itemsize * 8)))
     pages: list[_MiniBlockPage] = []
     for page, buffers in _buffers(file, column):
-        rows = _rows(page.encoding, layout)
+        rows = layout.rows(page.encoding)
         if not rows or len(buffers) != 2 or not len(buffers[0]) or len(buffers[0]) % _WORD:
             return None
         pages.append(_MiniBlockPage(rows, buffers[0].view("<u4"), buffers[1], kind))
@@ -208,12 +209,19 @@ def _buffers(file: OpenFile, column: int) -> Iterator[tuple[ColumnPage, list[Byt
         yield page, [whole[position : position + size] for position, size in page.buffers]
 
 
-def _rows(encoding: str, layout: str) -> int | None:
-    """The number of rows of a page that is described as in `layout`, where # stands for it."""
-    before, _, after = layout.partition("#")
-    middle, again, after = after.partition("#")
-    words = re.sub(r"\s+", "", encoding)
-    pattern = re.escape(before) + r"(\d+)" + re.escape(middle)
-    pattern += (r"\1" if again else "") + re.escape(after)
-    found = re.fullmatch(pattern, words)
-    return int(found[1]) if found else None
+class _Layout:
+    """A description of a page, in which # stands for its number of rows."""
+
+    def __init__(self, words: str) -> None:
+        before, number, after = re.escape(words).partition(re.escape("#"))
+        again = after.replace(number, r"\1")
+        self._pattern = re.compile(rf"{before}(\d+){again}")
+        # Most pages of a column have as many rows as the others.
+        self._known: dict[str, int] = {}
+
+    def rows(self, encoding: str) -> int:
+        """The number of rows of a page that is described like that, 0 for any other."""
+        if encoding not in self._known:
+            found = self._pattern.fullmatch("".join(encoding.split()))
+            self._known[encoding] = int(found[1]) if found else 0
+        return self._known[encoding]

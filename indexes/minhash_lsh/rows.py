@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..dataset_files import DatasetFiles
 from ..errors import CorruptIndexError
 from ..lance_file import OPEN_FILE_BYTES, OpenFile
 from ..search_stats import SearchStats
-from .segment import ROW_ID, SIGNATURES, Segment
+from .segment import ROW_ID, Segment
 
 if TYPE_CHECKING:
     from ..snapshot import Snapshot
@@ -21,10 +20,13 @@ if TYPE_CHECKING:
 Ids = npt.NDArray[np.uint64]
 Docs = npt.NDArray[np.uint32]
 
-# The row ids of so many documents are read as a whole as fast as some are found.
-_WHOLE_UP_TO: Final = 1 << 20
-# Of a larger segment they are read one by one where no more than that share is asked for.
-_SCATTERED_UP_TO: Final = 64
+# The row ids of so many documents are read as a whole as fast as those of some.
+_WHOLE_UP_TO: Final = 1 << 16
+# Those of a larger segment in pages of so many, unless more pages are asked for at once than
+# that number and that share of them.
+_PAGE_ROWS: Final = 1 << 14
+_PAGES_AT_ONCE: Final = 16
+_SHARE_OF_PAGES: Final = 4
 # From that share of the documents on, the places of all of them are found, and kept.
 _ALL_FROM: Final = 4
 
@@ -55,18 +57,14 @@ class SegmentRows:
     def __init__(
         self,
         segment: Segment,
-        files: DatasetFiles,
-        folder: str,
         snapshot: Snapshot,
         fragments: frozenset[int],
     ) -> None:
         """Reads nothing yet; `fragments` are those that the segment answers for."""
         self._segment = segment
-        self._files = files
-        self._relative = f"{folder}/{SIGNATURES}"
         self._snapshot = snapshot
         self.fragments = fragments
-        self.path = files.path(self._relative)
+        self.path = segment.signatures.path
 
     def locate(self, docs: Docs | None, stats: SearchStats) -> Located:
         """The rows of `docs`, which ascend, or of all documents."""
@@ -93,33 +91,50 @@ class SegmentRows:
 
     def _row_ids(self, docs: Docs, stats: SearchStats) -> Ids:
         """The row ids of `docs`, as the file has them."""
-        cache, key = self._snapshot.cache, (*self._segment.key, ROW_ID)
-        every: Ids | None = cache.peek(key)
-        scattered = len(docs) * _SCATTERED_UP_TO <= self._segment.num_docs
-        if every is None and self._segment.num_docs > _WHOLE_UP_TO and scattered:
-            return self._taken(docs, stats)
+        if len(docs) == 0:
+            return np.empty(0, dtype=np.uint64)
+        every: Ids | None = self._snapshot.cache.peek((*self._segment.key, ROW_ID))
+        if every is None and self._segment.num_docs > _WHOLE_UP_TO:
+            pages = docs.astype(np.int64) // _PAGE_ROWS
+            starts = np.flatnonzero(np.diff(pages, prepend=-1))
+            share = self._segment.num_docs // (_PAGE_ROWS * _SHARE_OF_PAGES)
+            if len(starts) <= max(_PAGES_AT_ONCE, share):
+                return np.concatenate(
+                    [
+                        self._page(int(pages[part[0]]), stats)[docs[part] % _PAGE_ROWS]
+                        for part in np.split(np.arange(len(docs)), starts[1:])
+                    ]
+                )
         return (self._all_row_ids(stats) if every is None else every)[docs]
 
     def _all_row_ids(self, stats: SearchStats) -> Ids:
         def load() -> tuple[Ids, int]:
-            column = self._open().read_column(ROW_ID)
+            column = self._segment.column_of_signatures(ROW_ID).read_column(ROW_ID)
             ids = self._checked(column, self._segment.num_docs)
             stats.bytes_read += ids.nbytes
             return ids, ids.nbytes
 
         return self._snapshot.cache.get((*self._segment.key, ROW_ID), load)
 
-    def _taken(self, docs: Docs, stats: SearchStats) -> Ids:
-        file = self._snapshot.cache.get(
-            (*self._segment.key, "row id file"), lambda: (self._open(), OPEN_FILE_BYTES), handles=1
-        )
-        column = file.take_rows(docs.tolist()).column(ROW_ID).combine_chunks()
-        ids = self._checked(column, len(docs))
-        stats.bytes_read += ids.nbytes
-        return ids
+    def _page(self, number: int, stats: SearchStats) -> Ids:
+        """The row ids of `_PAGE_ROWS` documents, or of the rest."""
+        start = number * _PAGE_ROWS
+        count = min(_PAGE_ROWS, self._segment.num_docs - start)
 
-    def _open(self) -> OpenFile:
-        return OpenFile(self._files, self._relative, [ROW_ID])
+        def load() -> tuple[Ids, int]:
+            column = self._file().read_range(start, count).column(ROW_ID)
+            ids = self._checked(column, count)
+            stats.bytes_read += ids.nbytes
+            return ids, ids.nbytes
+
+        return self._snapshot.cache.get((*self._segment.key, ROW_ID, number), load)
+
+    def _file(self) -> OpenFile:
+        return self._snapshot.cache.get(
+            (*self._segment.key, "row id file"),
+            lambda: (self._segment.column_of_signatures(ROW_ID), OPEN_FILE_BYTES),
+            handles=1,
+        )
 
     def _checked(self, column: pa.Array, expected: int) -> Ids:
         if column.type != pa.uint64() or column.null_count or len(column) != expected:

@@ -172,7 +172,7 @@ class MinHashReader:
     ) -> _Part:
         files, folder = self._snapshot.files_of(segment)
         found = opened(segment, files, folder, self._snapshot.cache, stats)
-        rows = SegmentRows(found, files, folder, self._snapshot, fragments)
+        rows = SegmentRows(found, self._snapshot, fragments)
         return _Part(found, rows, wanted)
 
 

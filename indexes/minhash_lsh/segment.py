@@ -39,10 +39,13 @@ class Segment:
     """An opened segment: its files, and its page table, the largest key of each page.
 
     `num_docs` is the number of documents, `page_rows` that of the rows of a page of the
-    bands file. `key` begins the keys of what is kept of the segment.
+    bands file. `key` begins the keys of what is kept of the segment. `folder`, under the base
+    of `files`, is its own.
     """
 
     key: tuple[str, str]
+    files: DatasetFiles
+    folder: str
     parameters: MinHashParameters
     signatures: OpenFile
     bands: OpenFile
@@ -54,6 +57,10 @@ class Segment:
     def nbytes(self) -> int:
         """The bytes that it takes in memory, roughly."""
         return self.page_table.nbytes + 2 * OPEN_FILE_BYTES
+
+    def column_of_signatures(self, name: str) -> OpenFile:
+        """The signature file opened once more, to read one column of it alone."""
+        return OpenFile(self.files, f"{self.folder}/{SIGNATURES}", [name])
 
 
 def opened(
@@ -85,8 +92,7 @@ def _open(segment: IndexSegment, files: DatasetFiles, folder: str, key: tuple[st
         raise CorruptIndexError(files.path(folder), f"the index details: {error}") from error
     parameters = details.parameters
     sizes = dict(segment.files)
-    # Row ids are read apart: signatures alone are what a search reads again and again.
-    signatures = OpenFile(files, f"{folder}/{SIGNATURES}", [SIGNATURE], sizes.get(SIGNATURES))
+    signatures = OpenFile(files, f"{folder}/{SIGNATURES}", size=sizes.get(SIGNATURES))
     bands = OpenFile(files, f"{folder}/{BANDS}", size=sizes.get(BANDS))
     _check_file(segment, signatures, _signatures_schema(parameters.num_hashes), details)
     _check_file(segment, bands, _BANDS_SCHEMA, details)
@@ -100,7 +106,7 @@ def _open(segment: IndexSegment, files: DatasetFiles, folder: str, key: tuple[st
             f"{_NUM_DOCS} is {num_docs}, and {SIGNATURES} has {signatures.num_rows} rows",
         )
     table = _page_table(bands, page_rows)
-    return Segment(key, parameters, signatures, bands, num_docs, page_rows, table)
+    return Segment(key, files, folder, parameters, signatures, bands, num_docs, page_rows, table)
 
 
 def _signatures_schema(num_hashes: int) -> pa.Schema:

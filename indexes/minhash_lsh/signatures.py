@@ -124,7 +124,7 @@ class _Read:
     """Signatures that pylance reads, wherever the file is."""
 
     def __init__(self, segment: Segment) -> None:
-        self._file = segment.signatures
+        self._file = segment.column_of_signatures(SIGNATURE)
         self._hashes = segment.parameters.num_hashes
 
     def take(self, docs: npt.NDArray[np.int64]) -> Signatures:
