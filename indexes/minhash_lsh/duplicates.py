@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from numbers import Real
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -37,8 +35,7 @@ def report_for(documents: Documents, max_distance: Any, max_bucket: Any) -> Dupl
     """A new report for the bound; raises `InvalidArgumentError` for arguments out of range."""
     if (
         isinstance(max_distance, bool)
-        or not isinstance(max_distance, Real)
-        or math.isnan(max_distance)
+        or not isinstance(max_distance, int | float | np.number)
         or not 0 <= max_distance <= 1
     ):
         raise InvalidArgumentError("max_distance", max_distance, "a number from 0 to 1")

@@ -47,7 +47,8 @@ class DuplicatesReport:
     `compared` the pairs of signatures that were compared, `rows_given` the rows of the result.
     `pairs_folded` counts the pairs that are within the distance but are not given, since rows
     with identical signatures are given through the one that stands for them; `pairs_skipped`
-    counts, at most, the pairs in a bucket that were not compared.
+    counts the pairs of rows in a bucket whose signatures were not compared; some of them may be
+    in another bucket, too, and given from there.
     """
 
     num_bands: int

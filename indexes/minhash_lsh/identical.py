@@ -16,14 +16,15 @@ from .ranges import runs, slices, within
 class Identical:
     """Groups of two or more documents with one signature.
 
-    The first of a group, the one with the smallest row id, stands for all: `stands[d]` is
-    False for the others. `firsts` ascends; the group of `firsts[g]` is
+    The first of a group, the one with the smallest row id, stands for all: `behind[d]` is
+    True for the others, `leads[d]` for itself. `firsts` ascends; the group of `firsts[g]` is
     `members[starts[g] : starts[g] + sizes[g]]`, by row id, `firsts[g]` itself included.
     `documents` is the number of all documents, in groups or alone.
     """
 
     documents: int
-    stands: npt.NDArray[np.bool_]
+    behind: npt.NDArray[np.bool_]
+    leads: npt.NDArray[np.bool_]
     firsts: Numbers
     starts: Numbers
     sizes: Numbers
@@ -53,11 +54,10 @@ class Identical:
         """
         starts = np.zeros(len(documents), dtype=np.int64)
         sizes = np.ones(len(documents), dtype=np.int64)
-        if len(self.firsts):
-            at = np.minimum(np.searchsorted(self.firsts, documents), len(self.firsts) - 1)
-            found = self.firsts[at] == documents
-            starts[found] = self.starts[at[found]]
-            sizes[found] = self.sizes[at[found]]
+        leading = np.flatnonzero(self.leads[documents])
+        groups = np.searchsorted(self.firsts, documents[leading])
+        starts[leading] = self.starts[groups]
+        sizes[leading] = self.sizes[groups]
         return starts, sizes
 
 
@@ -67,7 +67,6 @@ def identical(documents: Documents, at_once: int) -> Identical:
     Such documents share every band: those that have the first bucket to themselves are not
     read. Two documents with equal signatures may be left apart where hashes collide.
     """
-    stands = np.ones(len(documents), dtype=np.bool_)
     none = np.empty(0, dtype=np.int64)
     firsts, sizes, members = [none], [none], [none]
     total = 0
@@ -81,11 +80,13 @@ def identical(documents: Documents, at_once: int) -> Identical:
             for parts, part in zip((firsts, sizes, members), groups, strict=True):
                 parts.append(part)
     first, size, member = map(np.concatenate, (firsts, sizes, members))
-    stands[member] = False
-    stands[first] = True
+    behind, leads = np.zeros((2, len(documents)), dtype=np.bool_)
+    leads[first] = True
+    behind[member] = True
+    behind[first] = False
     order = np.argsort(first)
     starts = np.cumsum(size) - size
-    return Identical(total, stands, first[order], starts[order], size[order], member)
+    return Identical(total, behind, leads, first[order], starts[order], size[order], member)
 
 
 def _groups(documents: Documents, numbers: Numbers) -> tuple[Numbers, Numbers, Numbers]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from math import gcd
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -67,8 +67,11 @@ class NearPairs:
     def __iter__(self) -> Iterator[Near]:
         for band in range(self.documents.num_bands):
             for keys, numbers in self.documents.entries(band, self.at_once):
-                standing = self.identical.stands[numbers]
-                yield from self._in_buckets(keys[standing], numbers[standing], (band,))
+                starts, lengths = runs(keys)
+                several = lengths > 1
+                shared = within(starts[several], lengths[several])
+                shared = shared[~self.identical.behind[numbers[shared]]]
+                yield from self._in_buckets(keys[shared], numbers[shared], (band,))
 
     def _in_buckets(
         self, keys: Keys, numbers: Numbers, bands: tuple[int, ...], told: bool = False
@@ -94,7 +97,12 @@ class NearPairs:
     # -- buckets in which all are compared ----------------------------------------------
 
     def _in_small(
-        self, numbers: Numbers, starts: Numbers, lengths: Numbers, folded: Mask, bands: tuple[int, ...]
+        self,
+        numbers: Numbers,
+        starts: Numbers,
+        lengths: Numbers,
+        folded: Mask,
+        bands: tuple[int, ...],
     ) -> Iterator[Near]:
         chunk_starts, chunk_lengths = runs((np.cumsum(lengths) - lengths) // self.at_once)
         for first, count in zip(chunk_starts.tolist(), chunk_lengths.tolist(), strict=True):
@@ -134,9 +142,9 @@ class NearPairs:
             return
         if not told:
             self._tell(numbers, rows, bands, Treatment.STARRED)
-        rest, compared = yield from self._starred(numbers, bands)
+        rest, skipped = yield from self._starred(numbers, bands)
         if not told:
-            self.report.pairs_skipped += len(numbers) * (len(numbers) - 1) // 2 - compared
+            self.report.pairs_skipped += skipped
         if len(bands) < _DEEPEST:
             yield from self._divided(rest, bands, told=True)
 
@@ -154,11 +162,16 @@ class NearPairs:
     def _starred(
         self, numbers: Numbers, bands: tuple[int, ...]
     ) -> Generator[Near, None, tuple[Numbers, int]]:
-        """The pairs with a representative; returns what is near none, and how many pairs it saw."""
+        """The pairs with a representative.
+
+        Returns the documents that are near none, and how many pairs of rows with different
+        signatures were not looked at.
+        """
         numbers = numbers[np.argsort(self.documents.row_ids[numbers])]
+        _, sizes = self.identical.groups_of(numbers)
+        skipped = (int(sizes.sum()) ** 2 - int((sizes**2).sum())) // 2
         represented = np.zeros(len(numbers), dtype=np.bool_)
         stars = np.zeros(len(numbers), dtype=np.bool_)
-        seen = 0
         for _ in range(_REPRESENTATIVES):
             star = int(represented.argmin())
             if represented[star]:
@@ -167,7 +180,7 @@ class NearPairs:
             signature = self.documents.signatures(numbers[star : star + 1])
             for here in slices(len(numbers), self.documents.block_rows):
                 others = here.start + np.flatnonzero(~stars[here])
-                seen += len(others)
+                skipped -= int(sizes[star]) * int(sizes[others].sum())
                 centre = np.full(len(others), numbers[star])
                 if self.settled is not None:
                     known = self.settled(centre, numbers[others])
@@ -181,7 +194,7 @@ class NearPairs:
                 if len(near):
                     folded = np.ones(len(near), dtype=np.bool_)
                     yield Near(centre[near], numbers[others[near]], different, folded)
-        return numbers[~represented], seen
+        return numbers[~represented], skipped
 
     # -- comparing -----------------------------------------------------------------------
 
@@ -192,7 +205,7 @@ class NearPairs:
         equal = left == right
         agreeing = np.bitwise_count(np.packbits(equal, axis=1)).sum(axis=1, dtype=np.uint16)
         different = np.uint16(self.documents.num_hashes) - agreeing
-        near = np.flatnonzero(different <= self.report.most_different)
+        near: Numbers = np.flatnonzero(different <= self.report.most_different)
         given = near
         if self.settled is None:
             given = near[self._first_shared(equal.take(near, axis=0), bands)]
@@ -202,8 +215,11 @@ class NearPairs:
         """Whether `bands` are the first ones of those that two signatures share."""
         width = self.documents.num_hashes // self.documents.num_bands
         unit = gcd(width, 8)
-        parts: npt.NDArray[Any] = equal.view(f"u{unit}") == int.from_bytes(b"\1" * unit, "little")
-        shared = parts.reshape(len(equal), -1, width // unit).all(axis=2)
+        full = int.from_bytes(b"\1" * unit, "little")
+        parts: Mask = np.equal(equal.view(f"u{unit}"), full)
+        shared: Mask = parts.reshape(len(equal), self.documents.num_bands, width // unit).all(
+            axis=2
+        )
         expected = np.zeros(bands[-1] + 1, dtype=np.bool_)
         expected[list(bands)] = True
         return (shared[:, : len(expected)] == expected).all(axis=1)

@@ -48,7 +48,7 @@ def minhash_pairs(
       the other rows. `report.pairs_folded` counts the pairs that follow from those, and are not
       given;
     - if the different signatures are still more than `max_bucket`, not all are compared: see
-      `NearPairs`. `report.pairs_skipped` counts, at most, the pairs that were not.
+      `NearPairs`. `report.pairs_skipped` counts, at most, the pairs of rows that were not.
 
     `report.large_buckets` shows the largest of these buckets. Holds about 10 bytes a row, up to
     8 more for rows with identical signatures, and less than 100 MiB besides.

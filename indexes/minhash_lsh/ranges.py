@@ -27,7 +27,7 @@ def blocks(counts: Numbers, at_once: int) -> Iterator[tuple[Numbers, Numbers]]:
         yield owners, np.arange(start, stop) - (ends[owners] - counts[owners])
 
 
-def runs(keys: npt.NDArray[np.uint64]) -> tuple[Numbers, Numbers]:
+def runs(keys: npt.NDArray[np.integer]) -> tuple[Numbers, Numbers]:
     """Starts and lengths of the runs of equal values in an array."""
     if len(keys) == 0:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
