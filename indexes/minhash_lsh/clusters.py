@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any, Final
 
 import numpy as np
@@ -41,13 +41,14 @@ def minhash_clusters(
 
     Raises `InvalidArgumentError` unless 0 <= max_distance <= 1 and max_bucket >= 2.
     """
-    report = report_for(documents, max_distance, max_bucket)
-    return Duplicates(CLUSTERS_SCHEMA, _batches(documents, max_bucket, report), report)
+    report = report_for(documents.num_hashes, documents.num_bands, max_distance, max_bucket)
+    return Duplicates(CLUSTERS_SCHEMA, cluster_batches(documents, max_bucket, report), report)
 
 
-def _batches(
+def cluster_batches(
     documents: Documents, max_bucket: int, report: DuplicatesReport
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch, None, None]:
+    """The batches of `minhash_clusters`, whose arguments were checked; fills the report."""
     at_once = entries_at_once(documents)
     groups = identical(documents, at_once)
     report.documents = groups.documents

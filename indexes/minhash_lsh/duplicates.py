@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -27,11 +27,13 @@ class Duplicates(NamedTuple):
     """
 
     schema: pa.Schema
-    batches: Iterator[pa.RecordBatch]
+    batches: Generator[pa.RecordBatch, None, None]
     report: DuplicatesReport
 
 
-def report_for(documents: Documents, max_distance: Any, max_bucket: Any) -> DuplicatesReport:
+def report_for(
+    num_hashes: int, num_bands: int, max_distance: Any, max_bucket: Any
+) -> DuplicatesReport:
     """A new report for the bound; raises `InvalidArgumentError` for arguments out of range."""
     if (
         isinstance(max_distance, bool)
@@ -42,8 +44,8 @@ def report_for(documents: Documents, max_distance: Any, max_bucket: Any) -> Dupl
     if isinstance(max_bucket, bool) or not isinstance(max_bucket, int) or max_bucket < 2:
         raise InvalidArgumentError("max_bucket", max_bucket, "an integer of at least 2")
     return DuplicatesReport(
-        num_bands=documents.num_bands,
-        most_different=most_different(float(max_distance), documents.num_hashes),
+        num_bands=num_bands,
+        most_different=most_different(float(max_distance), num_hashes),
     )
 
 

@@ -216,10 +216,9 @@ class NearPairs:
         width = self.documents.num_hashes // self.documents.num_bands
         unit = gcd(width, 8)
         full = int.from_bytes(b"\1" * unit, "little")
-        parts: Mask = np.equal(equal.view(f"u{unit}"), full)
-        shared: Mask = parts.reshape(len(equal), self.documents.num_bands, width // unit).all(
-            axis=2
-        )
+        parts = np.equal(equal.view(f"u{unit}"), full)
+        by_band = parts.reshape(len(equal), self.documents.num_bands, width // unit)
+        shared: Mask = np.logical_and.reduce(by_band, axis=2)
         expected = np.zeros(bands[-1] + 1, dtype=np.bool_)
         expected[list(bands)] = True
         return (shared[:, : len(expected)] == expected).all(axis=1)

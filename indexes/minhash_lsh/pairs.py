@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -55,29 +55,32 @@ def minhash_pairs(
 
     Raises `InvalidArgumentError` unless 0 <= max_distance <= 1 and max_bucket >= 2.
     """
-    report = report_for(documents, max_distance, max_bucket)
-    return Duplicates(PAIRS_SCHEMA, _batches(documents, max_bucket, report), report)
+    report = report_for(documents.num_hashes, documents.num_bands, max_distance, max_bucket)
+    return Duplicates(PAIRS_SCHEMA, pair_batches(documents, max_bucket, report), report)
 
 
-def _batches(
+def pair_batches(
     documents: Documents, max_bucket: int, report: DuplicatesReport
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch, None, None]:
+    """The batches of `minhash_pairs`, whose arguments were checked; fills the report."""
     waiting: list[Pairs] = []
     rows = 0
     for pairs in _pairs(documents, max_bucket, report):
         waiting.append(pairs)
         rows += len(pairs[0])
         if rows >= BATCH_ROWS:
-            report.rows_given += rows
-            yield _batch(waiting, documents.num_hashes)
+            yield _batch(waiting, documents.num_hashes, report)
             waiting, rows = [], 0
     if rows:
-        report.rows_given += rows
-        yield _batch(waiting, documents.num_hashes)
+        yield _batch(waiting, documents.num_hashes, report)
 
 
-def _batch(parts: list[Pairs], num_hashes: int) -> pa.RecordBatch:
+def _batch(parts: list[Pairs], num_hashes: int, report: DuplicatesReport) -> pa.RecordBatch:
     left, right, different = (np.concatenate(column) for column in zip(*parts, strict=True))
+    # Damaged files may name a row twice.
+    apart = left != right
+    left, right, different = left[apart], right[apart], different[apart]
+    report.rows_given += len(left)
     columns = [
         pa.array(np.minimum(left, right)),
         pa.array(np.maximum(left, right)),
