@@ -37,7 +37,8 @@ def minhash_clusters(
     What pairs are found, and what becomes of texts that occur very often, is as `minhash_pairs`
     says; but rows with identical signatures are always in one component, at no cost, and pairs
     within a component that is known already are not compared. Nothing is given before all pairs
-    were looked at. Holds about 20 bytes a row, and less than 100 MiB besides.
+    were looked at. Memory: about 40 bytes a row, 50 more for the rows of the largest bucket, and
+    less than 100 MiB besides.
 
     Raises `InvalidArgumentError` unless 0 <= max_distance <= 1 and max_bucket >= 2.
     """

@@ -50,8 +50,8 @@ def minhash_pairs(
     - if the different signatures are still more than `max_bucket`, not all are compared: see
       `NearPairs`. `report.pairs_skipped` counts, at most, the pairs of rows that were not.
 
-    `report.large_buckets` shows the largest of these buckets. Holds about 10 bytes a row, up to
-    8 more for rows with identical signatures, and less than 100 MiB besides.
+    `report.large_buckets` shows the largest of these buckets. Memory: about 30 bytes a row, 50
+    more for the rows of the largest bucket, and less than 100 MiB besides.
 
     Raises `InvalidArgumentError` unless 0 <= max_distance <= 1 and max_bucket >= 2.
     """
