@@ -11,15 +11,15 @@ that are found: the more distant ones that are found, too, are not counted.
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import datasketch
 import lance
 import numpy as np
-import rensa
 
 from datafusion_lance.indexes.cache import ReaderCache
 from datafusion_lance.indexes.minhash_lsh.table_duplicates import clusters, pairs
@@ -31,6 +31,9 @@ from texts import build_index, near_duplicates, shingles, text_table
 
 OURS, CLUSTERS = "datafusion-lance", "datafusion-lance, clusters"
 DATASKETCH, RENSA = "datasketch", "rensa"
+# It says what it has in a compiled module only.
+rensa: Any = importlib.import_module("rensa")
+
 PACKAGES = ("pylance", "datasketch", "rensa")
 HASHES, BANDS = 128, 16
 DISTANCE = 0.3
@@ -70,18 +73,18 @@ def datasketch_pairs(signed: list[datasketch.MinHash]) -> Pairs:
     for number, minhash in enumerate(signed):
         found += [
             (other, number)
-            for other in index.query(minhash)
+            for other in cast("list[int]", index.query(minhash))
             if minhash.jaccard(signed[other]) >= 1 - DISTANCE
         ]
         index.insert(number, minhash, check_duplication=False)
     return np.array(found, dtype=np.int64).reshape(-1, 2)
 
 
-def rensa_signed(path: Path) -> list[rensa.RMinHash]:
+def rensa_signed(path: Path) -> list[Any]:
     return rensa.RMinHash.from_token_sets(read_shingles(path), HASHES, 42)
 
 
-def rensa_pairs(signed: list[rensa.RMinHash]) -> Pairs:
+def rensa_pairs(signed: list[Any]) -> Pairs:
     index = rensa.RMinHashLSH(1 - DISTANCE, HASHES, BANDS)
     index.insert_many(signed)
     found = [
