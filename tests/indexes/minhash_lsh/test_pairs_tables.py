@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from lance.indices import IndexConfig
 
 from datafusion_lance.indexes.errors import CorruptIndexError, InvalidArgumentError
+from datafusion_lance.indexes.minhash_lsh import bands, scratch, signatures
 from datafusion_lance.indexes.minhash_lsh.parameters import MinHashParameters
 from datafusion_lance.indexes.minhash_lsh.signature import SignatureProcedure
 from datafusion_lance.indexes.minhash_lsh.table_duplicates import (
@@ -200,3 +201,30 @@ def test_a_damaged_bands_file_is_named_when_batches_are_read(tmp_path: Path) -> 
     result = pairs(index, snapshot, 0.2)
     with pytest.raises(CorruptIndexError, match=r"bands\.lance"):
         list(result.batches)
+
+
+def test_files_that_cannot_be_mapped_give_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = written(tmp_path)
+    dataset.delete("id IN (0, 3)")
+    monkeypatch.setattr(bands, "map_numbers", lambda *_: None)
+    monkeypatch.setattr(signatures, "map_lists", lambda *_: None)
+    check(lance.dataset(tmp_path))
+
+
+@pytest.mark.parametrize("in_memory", [0, 1 << 26])
+def test_rows_to_sign_fit_into_memory_or_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: int
+) -> None:
+    dataset = lance.write_dataset(table(list(range(60))), tmp_path, max_rows_per_file=25)
+    monkeypatch.setattr(scratch, "_IN_MEMORY", in_memory)
+    check(dataset, UnindexedColumn("text", PARAMETERS))
+
+
+def test_a_table_without_texts_has_no_pairs(tmp_path: Path) -> None:
+    nothing = pa.table({"id": [1, 2], "text": pa.array([None, " "], pa.string())})
+    dataset = lance.write_dataset(nothing, tmp_path)
+    check(dataset, UnindexedColumn("text", PARAMETERS))
+    dataset.delete("true")
+    check(lance.dataset(tmp_path), UnindexedColumn("text", PARAMETERS))
