@@ -40,6 +40,7 @@ bench: $(VENV)/.bench
 	@$(BIN)/python benchmarks/list_element.py
 	@$(BIN)/python benchmarks/list_element_build.py
 	@$(BIN)/python benchmarks/any_element.py
+	@$(BIN)/python benchmarks/minhash_pairs.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .hypothesis .pytest_cache .ruff_cache benchmarks/.tables

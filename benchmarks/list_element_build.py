@@ -10,11 +10,7 @@ beyond what it had when it began.
 
 from __future__ import annotations
 
-import multiprocessing
-import resource
-import threading
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import lance
@@ -23,6 +19,7 @@ import pyarrow as pa
 from datafusion_lance.engine import LanceSessionContext
 from datafusion_lance.indexes.list_element.key_encoding import encode_tuples, key_codec
 from measure import Timing, command_line, interleaved, print_ratios, print_versions, write_report
+from memory import most_memory
 from tables import FOLDER, images
 
 OURS, THEIRS = "list element index", "pylance BTREE"
@@ -62,36 +59,9 @@ def builds(path: Path) -> dict[str, Callable[[], None]]:
     return {OURS: ours, THEIRS: theirs}
 
 
-def most_memory(path: Path, name: str) -> int:
-    """Bytes that a process of its own took at most for one build."""
-    spawn = multiprocessing.get_context("spawn")
-    # Not a Pool: that ends its processes before they can clear up.
-    with ProcessPoolExecutor(1, mp_context=spawn) as executor:
-        return executor.submit(_memory_of_build, path, name).result()
-
-
-def _memory_of_build(path: Path, name: str) -> int:
-    build = builds(path)[name]
-    before = _resident()
-    most = before
-    done = threading.Event()
-
-    def watch() -> None:
-        nonlocal most
-        while not done.wait(0.005):
-            most = max(most, _resident())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    build()
-    done.set()
-    watcher.join()
-    return most - before
-
-
-def _resident() -> int:
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * resource.getpagesize()
+def build(path: Path, name: str) -> Callable[[], None]:
+    """One of `builds`."""
+    return builds(path)[name]
 
 
 def run(path: Path, runs: int) -> dict[str, dict[str, Timing]]:
@@ -101,7 +71,7 @@ def run(path: Path, runs: int) -> dict[str, dict[str, Timing]]:
     timings = {title: interleaved(builds(path), runs, seconds_each=120)}
     print_ratios(title, timings[title], OURS)
     for name in (OURS, THEIRS):
-        print(f"  {name}: {most_memory(path, name) / 2**20:,.0f} MiB at most")
+        print(f"  {name}: {most_memory(build, path, name) / 2**20:,.0f} MiB at most")
     return timings
 
 

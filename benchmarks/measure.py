@@ -7,7 +7,7 @@ import json
 import platform
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -75,17 +75,26 @@ def print_ratios(title: str, timings: Mapping[str, Timing], ours: str) -> None:
         )
 
 
-def print_versions() -> None:
+PACKAGES = ("datafusion", "pylance", "duckdb", "polars")
+
+
+def print_versions(packages: Sequence[str] = PACKAGES) -> None:
     """One line: what is compared."""
-    print(f"Python {platform.python_version()}", *(f"{p} {v}" for p, v in versions().items()))
+    print(
+        f"Python {platform.python_version()}", *(f"{p} {v}" for p, v in versions(packages).items())
+    )
 
 
-def versions() -> dict[str, str]:
+def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
     """The versions of the packages that are compared."""
-    return {name: version(name) for name in ("datafusion", "pylance", "duckdb", "polars")}
+    return {name: version(name) for name in packages}
 
 
-def write_report(path: Path | None, timings: Mapping[str, Mapping[str, Timing]]) -> None:
+def write_report(
+    path: Path | None,
+    timings: Mapping[str, Mapping[str, Timing]],
+    packages: Sequence[str] = PACKAGES,
+) -> None:
     """Every single timing, in milliseconds, by case and contender, as JSON; None for no file."""
     if path is None:
         return
@@ -93,7 +102,7 @@ def write_report(path: Path | None, timings: Mapping[str, Mapping[str, Timing]])
         title: {name: timing.runs for name, timing in case.items()}
         for title, case in timings.items()
     }
-    report = {"versions": versions(), "milliseconds": cases}
+    report = {"versions": versions(packages), "milliseconds": cases}
     path.write_text(json.dumps(report, indent=1), encoding="utf-8")
 
 

@@ -66,3 +66,17 @@ def test_builds_are_timed_side_by_side(tmp_path: Path) -> None:
         "list element index": 4,
         "pylance BTREE": 4,
     }
+
+
+def test_pairs_are_timed_beside_both_peers(tmp_path: Path) -> None:
+    options = ["--rows=2000", "--runs=1", f"--tables={tmp_path}"]
+    cases = timings("minhash_pairs.py", *options, folder=tmp_path)
+    assert {title: list(case) for title, case in cases.items()} == {
+        "pairs from signatures": [
+            "datafusion-lance",
+            "datafusion-lance, clusters",
+            "datasketch",
+            "rensa",
+        ],
+        "pairs from texts": ["datafusion-lance", "datasketch", "rensa"],
+    }
