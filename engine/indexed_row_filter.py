@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import Final, Protocol
 
 from datafusion import DataFrame, SessionContext
 from datafusion.expr import Expr
 from datafusion.plan import LogicalPlan
 
+from ..indexes.label_list import reader as label_list
+from ..indexes.list_element import details as list_element
 from ..indexes.query import Query, evaluate
 from ..indexes.row_set import RowSet
 from ..indexes.search_stats import SearchStats
@@ -103,6 +106,18 @@ def filter_of(
 def _served(
     plan: LogicalPlan, table: RegisteredTable, context: SessionContext
 ) -> ServedScan | None:
+    # Most predicates are no business of an index: no need to optimize them to see that.
+    if not any(name in plan.display() for name in _indexed_columns(table)):
+        return None
     environment = SessionEnvironment(context)
     served = analyse(plan, environment.flat_context(), environment).served
     return served[0] if len(served) == 1 and served[0].table is table else None
+
+
+def _indexed_columns(table: RegisteredTable) -> Iterator[str]:
+    for index in table.snapshot.indexes:
+        if index.kind in (label_list.KIND, list_element.KIND):
+            # An index has at least one field; a leaf's name is that of its list in front.
+            name = table.snapshot.column_name(index.field_ids[0])
+            if name is not None:
+                yield name.partition(".")[0]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -28,10 +29,14 @@ from .dataframe import LanceDataFrame
 from .environment import execution_of
 from .execution import Execution, explains, is_query
 from .explain import explain_statement
+from .explain_calls import calls_alone
+from .function_scan import FunctionScan
 from .index_creation import create_index
+from .index_errors import own_errors
 from .registry import RegisteredTable, Terms, find_table, open_table, source_of
 from .scan_identity import watch
 from .session_state import SessionState, may_change
+from .table_functions import called_tables, calling, register_functions
 
 CACHE_BYTES = 256 * 2**20
 
@@ -49,7 +54,8 @@ def _wrap(name: str, method: Method) -> Method:
 
     def adopting(self: LanceSessionContext, *args: Any, **kwargs: Any) -> Any:
         try:
-            return self.adopt(method(self, *args, **kwargs))
+            with self._planning():
+                return self.adopt(method(self, *args, **kwargs))
         finally:
             self._changed()
 
@@ -124,6 +130,7 @@ class LanceSessionContext(SessionContext):
         self._any_element = AnyElementStatements()
         self._replacing = threading.Lock()
         self._replacements = 0
+        register_functions(context, is_new=not shared)
 
     # Lance tables
 
@@ -297,12 +304,20 @@ class LanceSessionContext(SessionContext):
     ) -> LanceDataFrame:
         remembered = self._state.remembered
         readers = None if remembered is None else remembered.readers
-        planned = self._any_element.sql(
-            self.undisclosed, query, options, param_values, named_params, readers
-        )
-        if planned is None:
-            planned = SessionContext.sql(self, query, options, param_values, **named_params)
+        with self._planning(query):
+            planned = self._any_element.sql(
+                self.undisclosed, query, options, param_values, named_params, readers
+            )
+            if planned is None:
+                planned = SessionContext.sql(self, query, options, param_values, **named_params)
         return LanceDataFrame(planned.df, self)
+
+    @contextmanager
+    def _planning(self, query: str = "") -> Iterator[None]:
+        """Calls of table functions in it are this session's, and raise their own errors."""
+        tables = called_tables(query, self.undisclosed)
+        with calling(self.use_indexes, tables), watch(FunctionScan) as run, own_errors(run):
+            yield
 
     def _changed(self) -> None:
         """Forgets what may be otherwise from now on, and with it the tables that it holds."""
@@ -354,7 +369,7 @@ class LanceSessionContext(SessionContext):
 
     def reads_lance(self, dataframe: DataFrame) -> bool:
         """Whether a Lance table is read anywhere in the DataFrame's plan."""
-        with watch() as asked:
+        with watch(object) as asked:
             DataFrame(dataframe.df).optimized_logical_plan()
         return bool(asked)
 
@@ -365,7 +380,7 @@ class LanceSessionContext(SessionContext):
             return Execution(plain)
         if explains(plain):
             return Execution(explain_statement(plain, self.undisclosed))
-        if not is_query(plain):
+        if not is_query(plain) or calls_alone(plain):
             return Execution(plain)
         remembered = self._state.remembered
         plans = None if remembered is None else remembered.plans

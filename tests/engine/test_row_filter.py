@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from datafusion import col, lit, udf
 
-from datafusion_lance.engine import LanceSessionContext, indexed_row_filter
+from datafusion_lance.engine import InvalidArgumentError, LanceSessionContext, indexed_row_filter
 from datafusion_lance.engine.indexed_row_filter import IndexedFilter, Passing, filter_of
 from datafusion_lance.engine.own_thread import in_own_thread
 from datafusion_lance.engine.registry import RegisteredTable, find_table
@@ -143,6 +143,8 @@ def test_several_predicates_and_no_predicate(context: LanceSessionContext) -> No
     both = PredicateFilter(table_of(context), reference, predicates, context.undisclosed)
     wanted = addresses_where(context, "id > 10 AND lang = 'de'")
     assert both.passing(rows).addresses().tolist() == wanted
+    both.check()
+    assert both.passing(rows).addresses().tolist() == wanted
     assert PredicateFilter(table_of(context), reference, (), context.undisclosed).passing(rows) == (
         rows
     )
@@ -182,6 +184,13 @@ def test_only_the_given_rows_are_evaluated(context: LanceSessionContext) -> None
     )
     assert filter.passing(given) == given
     assert len(seen) == 3
+
+
+def test_a_subquery_is_refused(context: LanceSessionContext) -> None:
+    for text in ("id = (SELECT max(k) FROM (VALUES (1)) AS v(k))", "EXISTS (SELECT 1)"):
+        with pytest.raises(InvalidArgumentError, match="takes no subqueries"):
+            made(context, text)
+    assert made(context, "lang = '<subquery>'").passing(every_row(context)) == RowSet.EMPTY
 
 
 def test_errors_of_the_evaluation_are_raised(context: LanceSessionContext) -> None:

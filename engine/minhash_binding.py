@@ -1,0 +1,127 @@
+"""A call of `minhash_search`, from its arguments to the scan that runs it."""
+
+from __future__ import annotations
+
+from datafusion import DataFrame, SessionContext
+from datafusion.expr import Expr
+
+from ..indexes.errors import CorruptIndexError, InvalidArgumentError, UnusableIndexError
+from ..indexes.manifest import LanceIndex
+from ..indexes.minhash_lsh.details import KIND, parameters_of
+from ..indexes.minhash_lsh.parameters import MinHashParameters
+from ..udfs.elements.statement import AnyElementStatements
+from .function_call import FunctionCall, check_text_column
+from .indexed_row_filter import Passing, filter_of
+from .minhash_arguments import EXHAUSTIVE, INDEXED, SEARCH, SearchArguments
+from .minhash_scan import DISTANCE, MinHashScan
+from .minhash_search import MinHashSearch
+from .own_thread import in_own_thread
+from .registry import RegisteredTable
+
+
+def bound_search(call: FunctionCall) -> MinHashScan:
+    """The scan of `minhash_search(table, column, text, limit[, filter[, mode]])`.
+
+    Raises InvalidArgumentError for arguments that are out of their ranges, and
+    UnusableIndexError where the column has no index but such as cannot be used.
+    """
+    arguments = SearchArguments.of(call.arguments)
+    table = call.table(arguments.table)
+    check_text_column(table, arguments.column)
+    if DISTANCE in table.full_schema.names:
+        raise InvalidArgumentError(
+            "table", arguments.table, f"a table without a column {DISTANCE}, which {SEARCH} adds"
+        )
+    use_indexes = call.use_indexes
+    passing = _filter(arguments, table, call)
+    index, parameters = index_on(table, arguments.column, use_indexes)
+    covered = frozenset[int]()
+    if index is not None:
+        covered = table.snapshot.covered_fragments(index) & table.shown_fragments
+    notes = ()
+    if index is None and use_indexes:
+        if arguments.mode == INDEXED:
+            raise InvalidArgumentError(
+                "column",
+                arguments.column,
+                f"a column with a MinHash index in mode {INDEXED!r}; {_creating(arguments)} "
+                "builds one",
+            )
+        notes = (
+            f"table {table.name}: {arguments.column} has no MinHash index, so {SEARCH} signs and "
+            f"ranks every row; {_creating(arguments)} builds one",
+        )
+    # Without indexes the rows that an index covers are read as well: all are ranked, exactly.
+    shown = covered if arguments.mode == INDEXED else table.shown_fragments
+    asked = covered if use_indexes else frozenset[int]()
+    exact = arguments.mode == EXHAUSTIVE or index is None or not use_indexes
+    search = MinHashSearch(
+        table,
+        arguments,
+        parameters,
+        index if use_indexes else None,
+        asked,
+        shown - asked,
+        exact,
+        passing,
+    )
+    return MinHashScan(search, notes)
+
+
+def index_on(
+    table: RegisteredTable, column: str, use_indexes: bool
+) -> tuple[LanceIndex | None, MinHashParameters]:
+    """The column's index and its parameters; None and the defaults where it has none.
+
+    Raises UnusableIndexError where it only has indexes that cannot be used. Without
+    `use_indexes` those are passed over, too.
+    """
+    refused: UnusableIndexError | None = None
+    if table.snapshot.indexes_unread is not None:
+        refused = UnusableIndexError(column, table.snapshot.indexes_unread)
+    for index in table.snapshot.indexes_on(column):
+        if index.kind == KIND:
+            try:
+                return index, parameters_of(index)
+            except UnusableIndexError as error:
+                refused = refused or error
+    if refused is not None and use_indexes:
+        raise refused
+    return None, MinHashParameters()
+
+
+def _filter(
+    arguments: SearchArguments, table: RegisteredTable, call: FunctionCall
+) -> Passing | None:
+    text, session = arguments.filter, call.session
+    if text is None:
+        return None
+
+    def planned() -> Passing:
+        scanned = session.table(arguments.table)
+        predicate = _parsed(text, scanned, session)
+        return filter_of(table, scanned, predicate, session, use_indexes=call.use_indexes)
+
+    try:
+        return in_own_thread(planned)
+    except (CorruptIndexError, UnusableIndexError):
+        raise
+    except Exception as error:  # DataFusion's errors have no type of their own
+        raise InvalidArgumentError(
+            "filter", text, f"a predicate on the columns of {table.name} ({_cause(error)})"
+        ) from error
+
+
+def _parsed(text: str, scanned: DataFrame, session: SessionContext) -> Expr:
+    calling = AnyElementStatements().expression(session, scanned, text)
+    return scanned.parse_sql_expr(text) if calling is None else calling
+
+
+def _cause(error: Exception) -> str:
+    lines = str(error).removeprefix("DataFusion error: ").splitlines()
+    return " ".join(lines)
+
+
+def _creating(arguments: SearchArguments) -> str:
+    return f"create_lance_index({arguments.table!r}, {arguments.column!r}, 'MINHASHLSH')"
+
