@@ -124,4 +124,3 @@ def _cause(error: Exception) -> str:
 
 def _creating(arguments: SearchArguments) -> str:
     return f"create_lance_index({arguments.table!r}, {arguments.column!r}, 'MINHASHLSH')"
-

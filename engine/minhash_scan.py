@@ -43,7 +43,9 @@ class MinHashScan(FunctionScan):
         search, arguments = self.search, self.search.arguments
         if search.index is None:
             return None
-        text = "NULL" if arguments.text is None else literals(pa.array([shortened(arguments.text)]))[0]
+        text = (
+            "NULL" if arguments.text is None else literals(pa.array([shortened(arguments.text)]))[0]
+        )
         entries = {
             "index": search.index.name,
             "kind": KIND,
@@ -76,7 +78,9 @@ class MinHashScan(FunctionScan):
 
     def _read(self, schema: pa.Schema, found: Ranked) -> pa.RecordBatch:
         """Some of the rows that were found, in their order."""
-        distances = pa.array((found.different / self.search.parameters.num_hashes).astype(np.float32))
+        distances = pa.array(
+            (found.different / self.search.parameters.num_hashes).astype(np.float32)
+        )
         stored = pa.schema([field for field in schema if field.name != DISTANCE])
         if not stored:
             return (

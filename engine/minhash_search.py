@@ -11,7 +11,6 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from ..indexes.manifest import LanceIndex
 from ..indexes.minhash_lsh.parameters import MinHashParameters
@@ -19,16 +18,15 @@ from ..indexes.minhash_lsh.ranked import Ranked
 from ..indexes.minhash_lsh.search import MinHashReader, nearest
 from ..indexes.minhash_lsh.signature import SignatureProcedure
 from ..indexes.search_stats import SearchStats
-from .fragment_scan import ROW_ID
 from .indexed_row_filter import Passing
 from .minhash_arguments import SearchArguments
 from .registry import RegisteredTable
+from .signed_rows import signed_rows
 
 Signature = npt.NDArray[np.uint16]
 
 _FIRST_BLOCK: Final = 256
 _GROWTH: Final = 4
-_ROWS_SIGNED_AT_ONCE: Final = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +61,12 @@ class MinHashSearch:
         return found
 
     def _found(self, stats: SearchStats) -> Ranked:
-        procedure = SignatureProcedure.of(self.parameters)
-        signature = procedure.sign_text(self.arguments.text)
+        signature = SignatureProcedure.of(self.parameters).sign_text(self.arguments.text)
         if signature is None or self.arguments.limit == 0:
             return Ranked.EMPTY
         found = [self._in_index(signature, stats)] if self.index and self.covered else []
         if self.signed:
-            found.append(self._by_signing(procedure, signature))
+            found.append(self._by_signing(signature))
         return Ranked.joined(found).ordered()[: self.arguments.limit]
 
     def _in_index(self, signature: Signature, stats: SearchStats) -> Ranked:
@@ -81,37 +78,15 @@ class MinHashSearch:
         candidates = reader.candidates(signature, self.covered, stats)
         return _first_passing(candidates, self.arguments.limit, self.passing)
 
-    def _by_signing(self, procedure: SignatureProcedure, signature: Signature) -> Ranked:
+    def _by_signing(self, signature: Signature) -> Ranked:
         """The rows of the fragments that are read, all those that pass the filter."""
-        snapshot = self.table.snapshot
-        rows = snapshot.live_rows(self.signed)
+        rows = None
         if self.passing is not None:
             # It costs less to look at a row than to sign its text.
-            rows = self.passing.passing(rows)
-        if not rows:
-            return Ranked.EMPTY
-        column = self.arguments.column
-        fields = [self.table.full_schema.field(column)]
-        if snapshot.stable_row_ids:
-            fields.append(pa.field(ROW_ID, pa.uint64()))
-        keys = procedure.band_keys(signature[np.newaxis])
-        addresses = rows.addresses()
-        parts: list[Ranked] = []
-        start = 0
-        for batch in self.table.row_reader.fetch(
-            rows, pa.schema(fields), None, _ROWS_SIGNED_AT_ONCE
-        ):
-            at = addresses[start : start + batch.num_rows]
-            start += batch.num_rows
-            ids = batch.column(1).to_numpy() if snapshot.stable_row_ids else at
-            has_signature, signatures = procedure.sign(batch.column(0))
-            at, ids = at[has_signature], ids[has_signature]
-            if not self.exact:
-                shared = (procedure.band_keys(signatures) == keys).any(axis=1)
-                at, ids, signatures = at[shared], ids[shared], signatures[shared]
-            different = (signatures != signature).sum(axis=1, dtype=np.uint16)
-            parts.append(Ranked(at, ids, different))
-        return Ranked.joined(parts)
+            rows = self.passing.passing(self.table.snapshot.live_rows(self.signed))
+        signed = signed_rows(self.table, self.arguments.column, self.signed, self.parameters, rows)
+        bands = None if self.exact else self.parameters.num_bands
+        return Ranked.joined([some.ranked(signature, bands) for some in signed])
 
 
 def _first_passing(candidates: Ranked, limit: int, passing: Passing | None) -> Ranked:

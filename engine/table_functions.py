@@ -109,5 +109,3 @@ def _has_function(context: SessionContext, name: str) -> bool:
     except Exception as error:  # DataFusion's errors have no type of their own
         return "not found" not in str(error)
     return True
-
-
