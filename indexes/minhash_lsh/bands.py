@@ -75,6 +75,25 @@ class Bands:
         mask[every] = True
         return np.flatnonzero(mask).astype(np.uint32)
 
+    def between(self, low: int, high: int, stats: SearchStats) -> BandPage:
+        """All rows with `low <= key <= high`, in one piece that is not kept in the cache."""
+        table = self._segment.page_table
+        first = int(table.searchsorted(np.uint64(low)))
+        last = min(int(table.searchsorted(np.uint64(high), "right")), len(table) - 1)
+        if first > last:
+            return BandPage(np.empty(0, dtype=np.uint64), _NONE)
+        start, end = self._rows_of(first)[0], sum(self._rows_of(last))
+        rows = self._read_rows(f"pages {first} to {last}", start, end - start, self._mapped())
+        for number in range(first, last + 1):
+            begin, count = self._rows_of(number)
+            page = slice(begin - start, begin - start + count)
+            self._checked(number, BandPage(rows.keys[page], rows.docs[page]))
+        stats.pages_read += last - first + 1
+        stats.bytes_read += rows.nbytes
+        begin = rows.keys.searchsorted(np.uint64(low))
+        end = rows.keys.searchsorted(np.uint64(high), "right")
+        return BandPage(rows.keys[begin:end], rows.docs[begin:end])
+
     def _buckets(self, keys: Keys, stats: SearchStats) -> Iterator[Docs]:
         table = self._segment.page_table
         first = table.searchsorted(keys).tolist()
@@ -127,6 +146,15 @@ class Bands:
 
     def _read(self, number: int, mapped: tuple[MappedNumbers, MappedNumbers] | None) -> BandPage:
         start, count = self._rows_of(number)
+        return self._read_rows(f"page {number}", start, count, mapped)
+
+    def _read_rows(
+        self,
+        what: str,
+        start: int,
+        count: int,
+        mapped: tuple[MappedNumbers, MappedNumbers] | None,
+    ) -> BandPage:
         if mapped is not None:
             keys, docs = (column.read(start, count) for column in mapped)
             if keys is not None and docs is not None:
@@ -135,9 +163,9 @@ class Bands:
         columns = [batch.column(BAND_KEY), batch.column(DOC_ID)]
         types = [column.type for column in columns]
         if types != [pa.uint64(), pa.uint32()] or any(c.null_count for c in columns):
-            raise self._corrupt(f"page {number} is not of keys and documents that are not null")
+            raise self._corrupt(f"{what} is not of keys and documents that are not null")
         if len(batch) != count:
-            raise self._corrupt(f"page {number} has {len(batch)} rows, and not {count}")
+            raise self._corrupt(f"{what} has {len(batch)} rows, and not {count}")
         # Copied: pages that were read together would keep each other's buffers.
         return BandPage(*(column.to_numpy().copy() for column in columns))
 

@@ -66,6 +66,16 @@ class SignatureFile:
         self._segment = segment
         self._cache = cache
 
+    def take(self, docs: npt.NDArray[np.int64], stats: SearchStats) -> Signatures:
+        """The signatures of `docs`, which ascend strictly: (n, num_hashes)."""
+        hashes = self._segment.parameters.num_hashes
+        stats.bytes_read += len(docs) * hashes * 2
+        source = self._source()
+        parts = [
+            source.take(docs[at : at + _TAKEN_ROWS]) for at in range(0, len(docs), _TAKEN_ROWS)
+        ]
+        return np.concatenate([np.empty((0, hashes), dtype=np.uint16), *parts])
+
     def differences(
         self, signature: Signature, docs: npt.NDArray[np.uint32] | None, stats: SearchStats
     ) -> Differences:
