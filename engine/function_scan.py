@@ -43,6 +43,11 @@ class FunctionScan(pyarrow.dataset.Dataset):
     def entries(self) -> tuple[tuple[str, str], ...] | None:
         """What EXPLAIN says of the call, by key; None where no index takes part."""
 
+    @property
+    def measures(self) -> tuple[tuple[str, str], ...]:
+        """What the last run did beside what `stats` counts, by key."""
+        return ()
+
     @abstractmethod
     def rows(self, schema: pa.Schema, batch_size: int | None) -> Iterator[pa.RecordBatch]:
         """All rows of the call, in its order; of their columns those of `schema`.

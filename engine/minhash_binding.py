@@ -32,34 +32,26 @@ def bound_search(call: FunctionCall) -> MinHashScan:
         raise InvalidArgumentError(
             "table", arguments.table, f"a table without a column {DISTANCE}, which {SEARCH} adds"
         )
-    use_indexes = call.use_indexes
     passing = _filter(arguments, table, call)
-    index, parameters = index_on(table, arguments.column, use_indexes)
-    covered = frozenset[int]()
-    if index is not None:
-        covered = table.snapshot.covered_fragments(index) & table.shown_fragments
+    index, parameters = bound_index(table, arguments.column, call.use_indexes)
+    covered = frozenset[int]() if index is None else covered_by(index, table)
     notes = ()
-    if index is None and use_indexes:
+    if index is None:
         if arguments.mode == INDEXED:
-            raise InvalidArgumentError(
-                "column",
-                arguments.column,
-                f"a column with a MinHash index in mode {INDEXED!r}; {_creating(arguments)} "
-                "builds one",
-            )
-        notes = (
-            f"table {table.name}: {arguments.column} has no MinHash index, so {SEARCH} signs and "
-            f"ranks every row; {_creating(arguments)} builds one",
-        )
+            column = f"a column with a MinHash index; {_creating(table, arguments.column)}"
+            raise InvalidArgumentError("mode", arguments.mode, column)
+        if call.use_indexes:
+            consequence = f"{SEARCH} signs and ranks every row"
+            notes = (without_index(table, arguments.column, consequence),)
     # Without indexes the rows that an index covers are read as well: all are ranked, exactly.
     shown = covered if arguments.mode == INDEXED else table.shown_fragments
-    asked = covered if use_indexes else frozenset[int]()
-    exact = arguments.mode == EXHAUSTIVE or index is None or not use_indexes
+    asked = covered if call.use_indexes else frozenset[int]()
+    exact = arguments.mode == EXHAUSTIVE or index is None or not call.use_indexes
     search = MinHashSearch(
         table,
         arguments,
         parameters,
-        index if use_indexes else None,
+        index if call.use_indexes else None,
         asked,
         shown - asked,
         exact,
@@ -68,7 +60,7 @@ def bound_search(call: FunctionCall) -> MinHashScan:
     return MinHashScan(search, notes)
 
 
-def index_on(
+def bound_index(
     table: RegisteredTable, column: str, use_indexes: bool
 ) -> tuple[LanceIndex | None, MinHashParameters]:
     """The column's index and its parameters; None and the defaults where it has none.
@@ -88,6 +80,23 @@ def index_on(
     if refused is not None and use_indexes:
         raise refused
     return None, MinHashParameters()
+
+
+def covered_by(index: LanceIndex, table: RegisteredTable) -> frozenset[int]:
+    """The fragments of the table that the index answers for."""
+    return table.snapshot.covered_fragments(index) & table.shown_fragments
+
+
+def without_index(table: RegisteredTable, column: str, consequence: str) -> str:
+    """A note on what a call does without an index, and how there comes to be one."""
+    return (
+        f"table {table.name}: {column} has no MinHash index, so {consequence}; "
+        f"{_creating(table, column)}"
+    )
+
+
+def _creating(table: RegisteredTable, column: str) -> str:
+    return f"create_lance_index({table.name!r}, {column!r}, 'MINHASHLSH') builds one"
 
 
 def _filter(
@@ -120,7 +129,3 @@ def _parsed(text: str, scanned: DataFrame, session: SessionContext) -> Expr:
 def _cause(error: Exception) -> str:
     lines = str(error).removeprefix("DataFusion error: ").splitlines()
     return " ".join(lines)
-
-
-def _creating(arguments: SearchArguments) -> str:
-    return f"create_lance_index({arguments.table!r}, {arguments.column!r}, 'MINHASHLSH')"

@@ -81,7 +81,7 @@ def function_label(scan: FunctionScan, *, ran: bool) -> ScanLabel | None:
     """The label of what a table function gives; None where no index takes part in it."""
     if scan.entries is None:
         return None
-    measures = tuple(_measures(scan.stats)) if ran else ()
+    measures = (*scan.measures, *_measures(scan.stats)) if ran else ()
     return ScanLabel(scan.table.name, scan.entries, measures)
 
 

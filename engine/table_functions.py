@@ -19,12 +19,16 @@ from .function_call import FunctionCall, named_table
 from .function_scan import FunctionScan
 from .minhash_arguments import SEARCH
 from .minhash_binding import bound_search
+from .minhash_duplicates import DUPLICATES
 from .registry import RegisteredTable
 
 Bind = Callable[[FunctionCall], FunctionScan]
 """Makes the scan of a call."""
 
-FUNCTIONS: Final[dict[str, Bind]] = {SEARCH: bound_search}
+FUNCTIONS: Final[dict[str, Bind]] = {
+    SEARCH: bound_search,
+    **{function.name: function.bound for function in DUPLICATES},
+}
 
 # A call's first argument is the name of its table.
 _TABLE: Final = re.compile(rf"\b(?:{'|'.join(FUNCTIONS)})\s*\(\s*'((?:[^']|'')*)'")
@@ -59,7 +63,7 @@ def calling(
         yield
     except Exception as error:
         own = statement.error
-        if own is None or own is error or str(own.args[0]) not in str(error):
+        if own is None or own is error or f"{type(own).__name__}(" not in str(error):
             raise
         raise own from error
     finally:

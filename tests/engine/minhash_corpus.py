@@ -9,8 +9,11 @@ from typing import Any
 
 import lance
 import pyarrow as pa
+from datafusion import SessionContext
 from lance.indices import IndexConfig
 from lance.query import MinHashQuery
+
+from datafusion_lance.engine import LanceSessionContext
 
 _WORDS = [f"{head}{tail}" for head in "bcdfghklmnprst" for tail in ("a", "e", "i", "ob", "ur")]
 _LANGUAGES = ("de", "en", "fr", None)
@@ -75,3 +78,53 @@ def found_by_pylance(
     )
     found = scanner.to_table().to_pydict()
     return list(zip(found["id"], found["_distance"], strict=True))
+
+
+QUERY = "bob dob fob kob lob mob nob pob rob sob tob bur cur dur fur hur"
+
+
+def copies() -> pa.Table:
+    """Copies of the query in which more and more words are other ones, then unlike texts."""
+    words = QUERY.split()
+    texts: list[str | None] = [
+        " ".join([*words[: len(words) - other], *["zz"] * other]) for other in range(len(words))
+    ]
+    texts += [None, " ", *(f"unlike {at}" for at in range(80))]
+    ids = range(len(texts))
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "lang": [("de", "en")[at % 2] for at in ids],
+            "tags": [[f"t{at % 3}"] for at in ids],
+            "d": [[{"k": at % 4, "v": at}] for at in ids],
+            "text": pa.array(texts, pa.string()),
+            "plain": pa.array(texts, pa.large_string()),
+        }
+    )
+
+
+def write_copies(path: Path) -> Path:
+    """A table of the copies; its index has bands of two values, so that even distant texts share
+    one."""
+    lance.write_dataset(copies(), path, max_rows_per_file=40)
+    create_index(path, num_bands=64)
+    return path
+
+
+def session_of(path: Path, **options: Any) -> LanceSessionContext:
+    session = LanceSessionContext(**options)
+    session.register_lance("docs", path)
+    return session
+
+
+def search(limit: object, *rest: str, column: str = "text", text: str = f"'{QUERY}'") -> str:
+    arguments = ["'docs'", f"'{column}'", text, str(limit), *rest]
+    return f"minhash_search({', '.join(arguments)})"
+
+
+def select(limit: object, *rest: str, **named: str) -> str:
+    return f"SELECT id FROM {search(limit, *rest, **named)}"
+
+
+def ids(context: SessionContext, sql: str) -> list[int]:
+    return context.sql(sql).to_pydict()["id"]

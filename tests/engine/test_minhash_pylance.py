@@ -111,7 +111,6 @@ def test_exhaustive_equals_a_search_of_all_signatures(
 
 def test_a_search_while_others_search_and_register(session: LanceSessionContext) -> None:
     """Calls look their table up on a thread of their own, and nobody waits for ever."""
-    import threading
 
     wanted = query(session, "ba be bi", 5, "lang = 'de'")
     stop = threading.Event()
