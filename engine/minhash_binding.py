@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datafusion import DataFrame, SessionContext
-from datafusion.expr import Expr
-
 from ..indexes.errors import CorruptIndexError, InvalidArgumentError, UnusableIndexError
 from ..indexes.manifest import LanceIndex
 from ..indexes.minhash_lsh.details import KIND, parameters_of
 from ..indexes.minhash_lsh.parameters import MinHashParameters
 from ..udfs.elements.statement import AnyElementStatements
+from ..udfs.minhash.statement import MinHashStatements
 from .function_call import FunctionCall, check_text_column
 from .indexed_row_filter import Passing, filter_of
 from .minhash_arguments import EXHAUSTIVE, INDEXED, SEARCH, SearchArguments
@@ -17,6 +15,7 @@ from .minhash_scan import DISTANCE, MinHashScan
 from .minhash_search import MinHashSearch
 from .own_thread import in_own_thread
 from .registry import RegisteredTable
+from .text_expressions import parse_expression
 
 
 def bound_search(call: FunctionCall) -> MinHashScan:
@@ -108,7 +107,10 @@ def _filter(
 
     def planned() -> Passing:
         scanned = session.table(arguments.table)
-        predicate = _parsed(text, scanned, session)
+        # The session's own hold what was prepared in it, and with it this function.
+        predicate = parse_expression(
+            scanned, text, session, AnyElementStatements(), MinHashStatements()
+        )
         return filter_of(table, scanned, predicate, session, use_indexes=call.use_indexes)
 
     try:
@@ -119,11 +121,6 @@ def _filter(
         raise InvalidArgumentError(
             "filter", text, f"a predicate on the columns of {table.name} ({_cause(error)})"
         ) from error
-
-
-def _parsed(text: str, scanned: DataFrame, session: SessionContext) -> Expr:
-    calling = AnyElementStatements().expression(session, scanned, text)
-    return scanned.parse_sql_expr(text) if calling is None else calling
 
 
 def _cause(error: Exception) -> str:

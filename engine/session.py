@@ -24,6 +24,8 @@ from ..indexes.errors import InvalidArgumentError
 from ..rewrites.plan_memory import PlanMemory
 from ..udfs.elements.planning import Readers
 from ..udfs.elements.statement import AnyElementStatements
+from ..udfs.minhash.registration import register_minhash
+from ..udfs.minhash.statement import MinHashStatements
 from .adoption import Method, inherit
 from .dataframe import LanceDataFrame
 from .environment import execution_of
@@ -37,6 +39,7 @@ from .registry import RegisteredTable, Terms, find_table, open_table, source_of
 from .scan_identity import watch
 from .session_state import SessionState, may_change
 from .table_functions import called_tables, calling, register_functions
+from .text_expressions import parse_expression
 
 CACHE_BYTES = 256 * 2**20
 
@@ -76,7 +79,8 @@ class LanceSessionContext(SessionContext):
 
     It takes SessionContext's own arguments and does everything that one does. Its DataFrames
     are LanceDataFrames: their plans are rewritten when they run. `use_indexes=False` turns that
-    off. `cache_bytes` limits the bytes that the session keeps in memory: of indexes, and of
+    off. A session has the functions of `udfs` whose names it has for nothing else.
+    `cache_bytes` limits the bytes that the session keeps in memory: of indexes, and of
     narrow columns that are read again and again.
 
     Threads may share a session.
@@ -128,6 +132,8 @@ class LanceSessionContext(SessionContext):
             lambda: _Remembered(PlanMemory(), Readers(context)), shared=shared
         )
         self._any_element = AnyElementStatements()
+        self._minhash = MinHashStatements()
+        register_minhash(context)
         self._replacing = threading.Lock()
         self._replacements = 0
         register_functions(context, is_new=not shared)
@@ -278,8 +284,27 @@ class LanceSessionContext(SessionContext):
     ) -> DataFrame:
         """SessionContext's `sql`; the plan is rewritten when the result runs.
 
-        The query may call `any_element(list, 'predicate')`. A DataFrame given for a placeholder
-        is planned as a part of the query.
+        The query may call `any_element(list, 'predicate')`, `minhash_distance` and
+        `minhash_similarity(text, query)`, and `minhash_signature(text)`, the last three also with
+        `num_hashes`, `num_bands` and `shingle_size`. A DataFrame given for a placeholder is
+        planned as a part of the query.
+
+        Three functions in FROM take literals and are computed when the query runs:
+
+        - `minhash_search(table, column, text, limit[, filter[, mode]])`, all columns of a Lance
+          table and `_distance` (Float32), has the near duplicates of a text, the closest first,
+          rows at equal distance by row id. `filter` is a predicate on the table's columns, as
+          text; only rows that pass count towards the limit. The mode 'approximate', the one
+          that goes without saying, finds rows that share a band key with the text, as Lance's
+          own search does; 'indexed' leaves rows out that the column's index does not cover;
+          'exhaustive' ranks all rows, exactly.
+        - `minhash_pairs(table, column, max_distance[, max_bucket])` has the near duplicates in
+          the table as `left_rowid`, `right_rowid` and `_distance`,
+        - `minhash_clusters(table, column, max_distance[, max_bucket])` as `row_id` and
+          `cluster_id`; row ids are the column `_rowid` of a table registered with it.
+
+        The parameters are those of the column's MinHash index. A column without one is signed
+        with the defaults, and then, as with `use_indexes=False`, a search ranks all of the rows.
         """
         views: dict[str, DataFrame] = {}
         for placeholder, value in named_params.items():
@@ -305,13 +330,17 @@ class LanceSessionContext(SessionContext):
         named_params: dict[str, Any],
     ) -> LanceDataFrame:
         remembered = self._state.remembered
-        readers = None if remembered is None else remembered.readers
-        with self._planning(query):
-            planned = self._any_element.sql(
-                self.undisclosed, query, options, param_values, named_params, readers
-            )
+        session = self.undisclosed
+
+        def plan(context: SessionContext, text: str, texts: dict[str, Any]) -> DataFrame:
+            present = remembered.readers if remembered and context is session else None
+            planned = self._any_element.sql(context, text, options, param_values, texts, present)
             if planned is None:
-                planned = SessionContext.sql(self, query, options, param_values, **named_params)
+                planned = context.sql(text, options, param_values, **texts)
+            return planned
+
+        with self._planning(query):
+            planned = self._minhash.sql(session, query, param_values, named_params, plan)
         return LanceDataFrame(planned.df, self)
 
     @contextmanager
@@ -364,10 +393,9 @@ class LanceSessionContext(SessionContext):
         return result
 
     def parse(self, dataframe: DataFrame, text: str) -> Expr:
-        """The text as an expression for the DataFrame; it may call `any_element`."""
+        """The text as an expression for the DataFrame; it may call this package's functions."""
         plain = DataFrame(dataframe.df)
-        calling = self._any_element.expression(self.undisclosed, plain, text)
-        return plain.parse_sql_expr(text) if calling is None else calling
+        return parse_expression(plain, text, self.undisclosed, self._any_element, self._minhash)
 
     def reads_lance(self, dataframe: DataFrame) -> bool:
         """Whether a Lance table is read anywhere in the DataFrame's plan."""

@@ -134,6 +134,8 @@ def test_filters_above_it_see_the_rows_within_the_limit(session: LanceSessionCon
         ('docs.id > 3 AND "lang" IS NOT NULL', lambda at: at > 3),
         ("id IN (NULL, 4)", lambda at: at == 4),
         ("tripled(id) < 12", lambda at: at < 4),
+        ("minhash_distance(text, 'bob dob', 64, 8, 1) < 0.99 AND id < 5", lambda at: at < 5),
+        ("any_element(d, 'k = 1') OR minhash_similarity(text, 'b') > 1", lambda at: at % 4 == 1),
         ("true", lambda _: True),
         ("NULL", lambda _: False),
     ],

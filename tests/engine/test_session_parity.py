@@ -245,7 +245,8 @@ OTHERS: dict[str, Callable[[SessionContext, Path], Any]] = {
     "udaf": lambda c, _: type(c.udaf("sum")),
     "udafs": lambda c, _: c.udafs(),
     "udf": lambda c, _: type(c.udf("abs")),
-    "udfs": lambda c, _: c.udfs(),
+    # A session has more of them, see test_minhash_functions.
+    "udfs": lambda c, _: [name for name in c.udfs() if not name.startswith("minhash_")],
     "udwf": lambda c, _: type(c.udwf("rank")),
     "udwfs": lambda c, _: c.udwfs(),
 }
