@@ -29,7 +29,9 @@ class FunctionCall:
 
     def table(self, name: str) -> RegisteredTable:
         """The Lance table of that name; raises InvalidArgumentError where there is none."""
-        table = self.known.get(name) or in_own_thread(lambda: named_table(name, self.session))
+        table = self.known.get(name)
+        if table is None:
+            table = in_own_thread(lambda: named_table(name, self.session))
         if table is None:
             raise InvalidArgumentError(
                 "table", name, "the name of a table that register_lance registered"

@@ -72,7 +72,9 @@ class FunctionScan(pyarrow.dataset.Dataset):
     def get_fragments(self, filter: PushedFilter = None) -> list[Any]:
         touched(self)
         other = stand_in(self)
-        return [_Partition(self, HandedOver(filter))] if other is None else other.get_fragments()
+        if other is not None:
+            return other.get_fragments(filter)
+        return [_Partition(self, HandedOver(filter))]
 
 
 class _Partition:

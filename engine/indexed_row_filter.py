@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import Final, Protocol
+from typing import Final
 
 from datafusion import DataFrame, SessionContext
 from datafusion.expr import Expr
@@ -12,6 +12,7 @@ from datafusion.plan import LogicalPlan
 
 from ..indexes.label_list import reader as label_list
 from ..indexes.list_element import details as list_element
+from ..indexes.minhash_lsh.search import RowFilter
 from ..indexes.query import Query, evaluate
 from ..indexes.row_set import RowSet
 from ..indexes.search_stats import SearchStats
@@ -24,12 +25,6 @@ from .row_filter import PredicateFilter
 
 # A search of the indexes costs a millisecond and more; so do the lists of so many rows.
 _WORTH_A_SEARCH: Final = 512
-
-
-class Passing(Protocol):
-    """Tells which of given live rows pass."""
-
-    def passing(self, rows: RowSet) -> RowSet: ...
 
 
 class IndexedFilter:
@@ -45,8 +40,8 @@ class IndexedFilter:
         snapshot: Snapshot,
         query: Query,
         covered: frozenset[int],
-        rest: Passing,
-        whole: Passing,
+        rest: RowFilter,
+        whole: RowFilter,
     ) -> None:
         self._snapshot = snapshot
         self._query = query
@@ -55,6 +50,11 @@ class IndexedFilter:
         self._whole = whole
         self._lock = threading.Lock()
         self._found: RowSet | None = None
+
+    @property
+    def index_names(self) -> tuple[str, ...]:
+        """The names of the indexes that are asked, in order."""
+        return tuple(sorted(index.name for index in self._query.indexes))
 
     def passing(self, rows: RowSet) -> RowSet:
         """Those of `rows` that pass; raises what the search or the evaluation raises."""
@@ -79,7 +79,7 @@ def filter_of(
     context: SessionContext,
     *,
     use_indexes: bool = True,
-) -> Passing:
+) -> RowFilter:
     """Which rows of `table` pass `predicate`, a boolean expression over `scanned`.
 
     `scanned` is the table as `context` gives it. Raises what DataFusion raises for a predicate

@@ -6,10 +6,11 @@ from ..indexes.errors import CorruptIndexError, InvalidArgumentError, UnusableIn
 from ..indexes.manifest import LanceIndex
 from ..indexes.minhash_lsh.details import KIND, parameters_of
 from ..indexes.minhash_lsh.parameters import MinHashParameters
+from ..indexes.minhash_lsh.search import RowFilter
 from ..udfs.elements.statement import AnyElementStatements
 from ..udfs.minhash.statement import MinHashStatements
 from .function_call import FunctionCall, check_text_column
-from .indexed_row_filter import Passing, filter_of
+from .indexed_row_filter import filter_of
 from .minhash_arguments import EXHAUSTIVE, INDEXED, SEARCH, SearchArguments
 from .minhash_scan import DISTANCE, MinHashScan
 from .minhash_search import MinHashSearch
@@ -100,12 +101,12 @@ def _creating(table: RegisteredTable, column: str) -> str:
 
 def _filter(
     arguments: SearchArguments, table: RegisteredTable, call: FunctionCall
-) -> Passing | None:
+) -> RowFilter | None:
     text, session = arguments.filter, call.session
     if text is None:
         return None
 
-    def planned() -> Passing:
+    def planned() -> RowFilter:
         scanned = session.table(arguments.table)
         # The session's own hold what was prepared in it, and with it this function.
         predicate = parse_expression(

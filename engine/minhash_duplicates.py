@@ -55,15 +55,20 @@ class DuplicatesFunction:
             max_distance = float(max_distance)
         max_bucket = MAX_BUCKET if given["max_bucket"] is None else given["max_bucket"]
         report = report_for(parameters.num_hashes, parameters.num_bands, max_distance, max_bucket)
-        notes = (
-            (without_index(table, column, f"{self.name} signs every row"),)
-            if index is None and call.use_indexes
-            else ()
+        indexed = index if call.use_indexes else None
+        notes = ()
+        if index is None and call.use_indexes:
+            notes = (without_index(table, column, f"{self.name} signs every row"),)
+        return DuplicatesScan(
+            self,
+            table,
+            column,
+            indexed or UnindexedColumn(column, parameters),
+            max_distance,
+            max_bucket,
+            report,
+            notes,
         )
-        indexed = index
-        if index is None or not call.use_indexes:
-            indexed = UnindexedColumn(column, parameters)
-        return DuplicatesScan(self, table, column, indexed, max_distance, max_bucket, report, notes)
 
 
 DUPLICATES: Final = (

@@ -13,6 +13,7 @@ from ..indexes.literals import literals
 from ..indexes.minhash_lsh.details import KIND
 from ..indexes.minhash_lsh.ranked import Ranked
 from .function_scan import FunctionScan
+from .indexed_row_filter import IndexedFilter
 from .minhash_arguments import APPROXIMATE, SEARCH
 from .minhash_search import MinHashSearch
 from .row_counts import without_columns
@@ -53,6 +54,8 @@ class MinHashScan(FunctionScan):
         }
         if arguments.filter is not None:
             entries["filter"] = shortened(arguments.filter)
+        if isinstance(search.passing, IndexedFilter):
+            entries["filter_index"] = "+".join(search.passing.index_names)
         if arguments.mode != APPROXIMATE:
             entries["mode"] = arguments.mode
         entries["answer"] = "exact" if search.exact else "approximate"

@@ -15,10 +15,9 @@ import numpy.typing as npt
 from ..indexes.manifest import LanceIndex
 from ..indexes.minhash_lsh.parameters import MinHashParameters
 from ..indexes.minhash_lsh.ranked import Ranked
-from ..indexes.minhash_lsh.search import MinHashReader, nearest
+from ..indexes.minhash_lsh.search import MinHashReader, RowFilter, nearest
 from ..indexes.minhash_lsh.signature import SignatureProcedure
 from ..indexes.search_stats import SearchStats
-from .indexed_row_filter import Passing
 from .minhash_arguments import SearchArguments
 from .registry import RegisteredTable
 from .signed_rows import signed_rows
@@ -46,7 +45,7 @@ class MinHashSearch:
     covered: frozenset[int]
     signed: frozenset[int]
     exact: bool
-    passing: Passing | None = field(default=None, compare=False)
+    passing: RowFilter | None = field(default=None, compare=False)
 
     def run(self, stats: SearchStats) -> Ranked:
         """The closest rows, at most `limit` of them: by distance, ties by row id.
@@ -89,7 +88,7 @@ class MinHashSearch:
         return Ranked.joined([some.ranked(signature, bands) for some in signed])
 
 
-def _first_passing(candidates: Ranked, limit: int, passing: Passing | None) -> Ranked:
+def _first_passing(candidates: Ranked, limit: int, passing: RowFilter | None) -> Ranked:
     """The first `limit` rows that pass; asked about in blocks, of no more rows than it takes."""
     if passing is None:
         return candidates[:limit]

@@ -20,7 +20,7 @@ from ..rewrites.names import column, quoted
 from .filter_pushdown import is_inexpressible
 from .lance_table import LanceTable, projected
 from .own_thread import in_own_thread
-from .pushed_filter import HandedOver, Predicate, PushedFilter
+from .pushed_filter import HandedOver, Predicate, PushedFilter, columns_of
 
 # Lance refuses it as the name of a column.
 _ADDRESS: Final = "_rowaddr"
@@ -79,8 +79,9 @@ class PredicateFilter:
                 raise
             self._frame(self._context, rows).execution_plan()
             return
-        if "FilterExec" not in plan and rows.handed is not None:
-            self._handed_over = rows.handed.predicate
+        predicate = None if rows.handed is None else rows.handed.predicate
+        if predicate is not None and columns_of(predicate) and "FilterExec" not in plan:
+            self._handed_over = predicate
 
     def passing(self, rows: RowSet) -> RowSet:
         """Those of `rows`, live rows of the table, on which the predicates are TRUE.

@@ -289,7 +289,8 @@ class LanceSessionContext(SessionContext):
         `num_hashes`, `num_bands` and `shingle_size`. A DataFrame given for a placeholder is
         planned as a part of the query.
 
-        Three functions in FROM take literals and are computed when the query runs:
+        Three functions in FROM take literals and are computed when the query runs. Only an
+        ORDER BY keeps their order through what DataFusion does in parallel.
 
         - `minhash_search(table, column, text, limit[, filter[, mode]])`, all columns of a Lance
           table and `_distance` (Float32), has the near duplicates of a text, the closest first,

@@ -171,6 +171,9 @@ def test_with_other_indexes_in_the_statement(path: Path, tmp_path: Path) -> None
         f"SELECT a.id FROM {SHORT} a JOIN docs ON a.id = docs.id "
         "JOIN other ON other.id = docs.id WHERE array_has(docs.tags, 't1')"
     )
+    filtered = search(2, "'array_has(tags, ''t1'') AND id > 1'", text="'bob dob'")
+    plan = explained(session, f"EXPLAIN FORMAT INDENT SELECT id FROM {filtered}")["physical_plan"]
+    assert ", filter=array_has(tags, 't1') AND id > 1, filter_index=tags_idx, answer=" in plan
     plans = explained(session, f"EXPLAIN ANALYZE {statement}")
     plan = plans["Plan with Metrics"]
     assert plan.count("kind=MinHashLsh") == plan.count("kind=LabelList") == 1

@@ -311,6 +311,14 @@ def test_it_stands_anywhere(path: Path, tmp_path: Path, name: str, use_indexes: 
         assert "kind=MinHashLsh" in plan
 
 
+def test_the_name_of_the_table_may_be_any_constant(session: LanceSessionContext) -> None:
+    for rest in ((), ("'lang = ''en'''",)):
+        wanted = ids(session, select(2, *rest))
+        other = select(2, *rest).replace("'docs'", "'do' || 'cs'")
+        assert ids(session, other) == wanted
+        assert ids(session, f"{other} WHERE any_element(d, 'v >= 0')") == wanted
+
+
 def test_views_prepared_statements_and_dataframes(path: Path) -> None:
     session = session_of(path)
     session.sql(f"CREATE VIEW near AS SELECT id, lang, _distance FROM {search(4)}")
@@ -386,7 +394,11 @@ def test_sessions_that_share_their_state_use_indexes_or_not(path: Path) -> None:
 
 def test_a_session_is_gone_with_its_last_use(path: Path) -> None:
     session = session_of(path)
-    ids(session, select(1, "'lang = ''de'''"))
+    filtered = select(1, "'lang = ''de'' AND minhash_distance(text, ''a'', 64, 8, 1) <= 1.0'")
+    assert ids(session, f"{filtered} WHERE any_element(d, 'k = 0')") == [0]
+    session.sql(f"CREATE VIEW near AS {filtered}")
+    assert ids(session, "SELECT id FROM near") == [0]
+    session.sql("SELECT * FROM minhash_pairs('docs', 'text', 0.5)").collect()
     gone = weakref.ref(session)
     table = weakref.ref(session._lance_table("name", "docs"))
     del session

@@ -15,10 +15,11 @@ import pytest
 from datafusion import col, lit, udf
 
 from datafusion_lance.engine import InvalidArgumentError, LanceSessionContext, indexed_row_filter
-from datafusion_lance.engine.indexed_row_filter import IndexedFilter, Passing, filter_of
+from datafusion_lance.engine.indexed_row_filter import IndexedFilter, filter_of
 from datafusion_lance.engine.own_thread import in_own_thread
 from datafusion_lance.engine.registry import RegisteredTable, find_table
 from datafusion_lance.engine.row_filter import PredicateFilter
+from datafusion_lance.indexes.minhash_lsh.search import RowFilter
 from datafusion_lance.indexes.row_set import RowSet
 
 ROWS = 6000
@@ -77,7 +78,7 @@ def table_of(context: LanceSessionContext) -> RegisteredTable:
     return table
 
 
-def made(context: LanceSessionContext, text: str) -> Passing:
+def made(context: LanceSessionContext, text: str) -> RowFilter:
     scanned = context.undisclosed.table("docs")
     predicate = context.parse(scanned, text)
     return filter_of(table_of(context), scanned, predicate, context.undisclosed)
