@@ -78,14 +78,17 @@ class MinHashSearch:
         return _first_passing(candidates, self.arguments.limit, self.passing)
 
     def _by_signing(self, signature: Signature) -> Ranked:
-        """The rows of the fragments that are read, all those that pass the filter."""
+        """The closest rows in the fragments that are read, of those that pass the filter."""
         rows = None
         if self.passing is not None:
             # It costs less to look at a row than to sign its text.
             rows = self.passing.passing(self.table.snapshot.live_rows(self.signed))
         signed = signed_rows(self.table, self.arguments.column, self.signed, self.parameters, rows)
         bands = None if self.exact else self.parameters.num_bands
-        return Ranked.joined([some.ranked(signature, bands) for some in signed])
+        # Of some of the rows, too, no more than the limit are among the closest of all.
+        limit = self.arguments.limit
+        closest = [some.ranked(signature, bands).ordered()[:limit] for some in signed]
+        return Ranked.joined(closest)
 
 
 def _first_passing(candidates: Ranked, limit: int, passing: RowFilter | None) -> Ranked:
