@@ -290,7 +290,7 @@ class RowReader:
 
     def _ranks(self, fragment_id: int, offsets: Offsets) -> Ranks:
         """How many live rows stand before each offset of a fragment."""
-        if self._live_counts[fragment_id] == self._fragments[fragment_id].physical_rows:
+        if self._live_counts[fragment_id] == self._snapshot.physical_rows(fragment_id):
             return offsets
         deleted = self._deleted.get(fragment_id)
         if deleted is None:
@@ -300,7 +300,7 @@ class RowReader:
 
     def _deleted_offsets(self, fragment_id: int) -> Offsets:
         live = self._snapshot.live_rows((fragment_id,)).bitmap(fragment_id)
-        gone = live.flip(0, self._fragments[fragment_id].physical_rows)
+        gone = live.flip(0, self._snapshot.physical_rows(fragment_id))
         return np.frombuffer(gone.to_array(), dtype=np.uint32)
 
 
