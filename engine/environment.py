@@ -80,7 +80,7 @@ class SessionEnvironment:
         return tables_behind(plan, self._context, self.watch)
 
     def watch(self) -> AbstractContextManager[list[Any]]:
-        return watch()
+        return watch(RegisteredTable)
 
     def index_scan(self, table: SearchableTable, query: Query, covered: frozenset[int]) -> Any:
         return IndexScan(_registered(table), table.snapshot, query, covered)

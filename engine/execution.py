@@ -9,8 +9,10 @@ from typing import Any
 
 from datafusion import DataFrame, RecordBatchStream
 
+from .function_scan import FunctionScan
 from .index_errors import IndexedStream, own_errors
 from .index_scan import IndexScan
+from .scan_identity import watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +21,8 @@ class Execution:
 
     `index_scans` are the index scans in its plan, by the names of their tables there; `bound`
     are those that `activate` puts in the place of registered tables, by those tables. `notes`
-    say why recognizable predicates are not served.
+    say why recognizable predicates are not served. `called` are the scans of table functions
+    that were planned while it was active.
     """
 
     dataframe: DataFrame
@@ -27,6 +30,7 @@ class Execution:
     bound: Mapping[Any, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     binding: Callable[[], AbstractContextManager[None]] = nullcontext
+    called: list[FunctionScan] = field(default_factory=list, compare=False)
 
     @contextmanager
     def activate(self) -> Iterator[None]:
@@ -34,8 +38,12 @@ class Execution:
 
         Errors of index searches are raised as they are.
         """
-        with own_errors(self.searches), self.binding():
-            yield
+        with watch(FunctionScan) as asked:
+            try:
+                with own_errors(self.searches), own_errors(asked), self.binding():
+                    yield
+            finally:
+                self.called.extend(dict.fromkeys(asked))
 
     @property
     def searches(self) -> tuple[IndexScan, ...]:
@@ -44,12 +52,13 @@ class Execution:
 
     def adopt(self, result: Any) -> Any:
         """Streams whose iteration raises errors as `activate` does; other results as they are."""
-        if not self.uses_index:
+        searches = (*self.searches, *self.called)
+        if not searches:
             return result
         if isinstance(result, RecordBatchStream):
-            return IndexedStream(result, self.searches)
+            return IndexedStream(result, searches)
         if isinstance(result, list) and result and isinstance(result[0], RecordBatchStream):
-            return [IndexedStream(stream, self.searches) for stream in result]
+            return [IndexedStream(stream, searches) for stream in result]
         return result
 
     @property

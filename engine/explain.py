@@ -13,6 +13,7 @@ from datafusion.expr import Expr
 from ..rewrites.names import quoted, requoted
 from .environment import execution_of
 from .execution import Execution, is_query
+from .explain_calls import called_in, calls_in_turn, name_calls
 from .explain_options import ExplainOptions
 from .explain_probe import probed
 from .explain_text import (
@@ -26,8 +27,10 @@ from .explain_text import (
     without_view,
 )
 from .explain_tree import label_tree
+from .function_scan import FunctionScan
 from .private_session import CATALOG, SCHEMA, private_session
-from .scan_label import ScanLabel, label_of
+from .scan_identity import stand_ins
+from .scan_label import ScanLabel, function_label, label_of
 
 Rows = list[tuple[str, str]]
 
@@ -61,22 +64,36 @@ def explain(
     EXPLAIN has nothing to add to.
     """
     execution = execution_of(query, context, names_scans=True)
-    if not execution.uses_index and not execution.notes:
+    calls = tuple(map(_Call, called_in(execution.dataframe)))
+    notes = (*execution.notes, *dict.fromkeys(note for call in calls for note in call.scan.notes))
+    if not execution.uses_index and not calls and not notes:
         return None
-    with execution.activate():
+    with execution.activate(), stand_ins({call.scan: call.run for call in calls}):
         rows = _datafusion_rows(execution.dataframe, options, context)
-    if execution.uses_index:
-        rows = _labelled(rows, execution, query, options, context)
-    if execution.notes:
-        rows.append((NOTES, "\n".join(execution.notes)))
+    if execution.uses_index or calls:
+        rows = _labelled(rows, execution, calls, query, options, context)
+    if notes:
+        rows.append((NOTES, "\n".join(notes)))
     return pa.RecordBatch.from_arrays(
         [pa.array(column, pa.string()) for column in zip(*rows, strict=True)], schema=_SCHEMA
     )
 
 
+class _Call:
+    """The scan of a table function in a plan, and the same scan for one run of it.
+
+    The plan's own may have run before, and would count on.
+    """
+
+    def __init__(self, scan: FunctionScan) -> None:
+        self.scan = scan
+        self.run = scan.again()
+
+
 def _labelled(
     rows: Rows,
     execution: Execution,
+    calls: Sequence[_Call],
     query: DataFrame,
     options: ExplainOptions,
     context: SessionContext,
@@ -86,11 +103,14 @@ def _labelled(
     by_table = {
         table: label_of(scan.index_scan, ran=ran) for table, scan in execution.bound.items()
     }
-    orders = _orders(rows, query, options, context)
+    by_call = {call.scan: function_label(call.run, ran=ran) for call in calls}
+    in_turn = [by_call.get(scan) for scan in calls_in_turn(execution.dataframe, context)]
+    orders = _orders(rows, query, [call.scan for call in calls], options, context)
     labelled = []
     for (kind, plan), numbered in zip(rows, orders, strict=True):
-        order = [by_name.get(key) or by_table.get(key) for key in numbered]
-        names = {**by_name, **_printed_names(plan, by_table)}
+        order = [by_name.get(key) or by_table.get(key) or by_call.get(key) for key in numbered]
+        plan, called = name_calls(plan, in_turn)
+        names = {**by_name, **_printed_names(plan, by_table), **called}
         text = _label(kind, plan, options.format, names, order)
         for name, label in by_name.items():
             text = under_table_name(text, name, label.table)
@@ -129,14 +149,18 @@ def _printed_names(plan: str, by_table: Mapping[Any, ScanLabel]) -> dict[str, Sc
 
 
 def _orders(
-    rows: Rows, query: DataFrame, options: ExplainOptions, context: SessionContext
+    rows: Rows,
+    query: DataFrame,
+    calls: Sequence[FunctionScan],
+    options: ExplainOptions,
+    context: SessionContext,
 ) -> Iterator[list[Any]]:
     """For each row, the scans that the leaves of its physical plan read, in their order."""
     if any(kind.endswith("_error") for kind, _ in rows):
         # What cannot be planned has no leaves.
         yield from ([] for _ in rows)
         return
-    execution, by_number = probed(query, context)
+    execution, by_number = probed(query, calls, context)
     with execution.activate():
         if options.verbose and not options.analyze:
             plans = [plan for _, plan in _datafusion_rows(execution.dataframe, options, context)]

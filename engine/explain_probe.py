@@ -20,6 +20,7 @@ from ..rewrites.environment import SearchableTable
 from ..rewrites.rewrite import rewrite
 from .environment import SessionEnvironment
 from .execution import Execution
+from .function_scan import FunctionScan
 from .scan_identity import stand_ins
 
 # More partitions than tables have, few enough to plan with.
@@ -61,25 +62,32 @@ class _ProbeEnvironment(SessionEnvironment):
         self._next = _FIRST_NUMBER
 
     def index_scan(self, table: SearchableTable, query: Query, covered: frozenset[int]) -> Any:
-        return self._numbered(table)
+        return self.numbered(table.schema)
 
     def bound_scan(self, table: SearchableTable, query: Query, covered: frozenset[int]) -> Any:
-        return self._numbered(table)
+        return self.numbered(table.schema)
 
-    def _numbered(self, table: SearchableTable) -> ProbeScan:
+    def numbered(self, schema: pa.Schema) -> ProbeScan:
         self._next += 1
-        return ProbeScan(table.schema, self._next)
+        return ProbeScan(schema, self._next)
 
 
-def probed(query: DataFrame, context: SessionContext) -> tuple[Execution, Mapping[int, Any]]:
-    """What `query` runs with numbered scans; its scans' names, or bound tables, by number."""
-    rewritten = rewrite(query, _ProbeEnvironment(context))
-    assert rewritten.plan is not None, "it was rewritten before"
-    scans = [*rewritten.index_scans.items(), *rewritten.bound.items()]
+def probed(
+    query: DataFrame, calls: Sequence[FunctionScan], context: SessionContext
+) -> tuple[Execution, Mapping[int, Any]]:
+    """What `query` runs with numbered scans, the `calls` of table functions among them.
+
+    Second, by number, the names of its index scans, its bound tables and its calls.
+    """
+    environment = _ProbeEnvironment(context)
+    rewritten = rewrite(query, environment)
+    called = {call: environment.numbered(call.schema) for call in calls}
+    scans = [*rewritten.index_scans.items(), *rewritten.bound.items(), *called.items()]
+    plan = query.logical_plan() if rewritten.plan is None else rewritten.plan
     execution = Execution(
-        context.create_dataframe_from_logical_plan(rewritten.plan),
+        context.create_dataframe_from_logical_plan(plan),
         rewritten.index_scans,
         rewritten.bound,
-        binding=lambda: stand_ins(rewritten.bound),
+        binding=lambda: stand_ins({**rewritten.bound, **called}),
     )
     return execution, {scan.number: key for key, scan in scans}

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from datafusion import RecordBatch, RecordBatchStream
 
-from .index_scan import IndexScan
+
+class Failing(Protocol):
+    """A scan that may fail when it runs; `error` is then what it raised."""
+
+    @property
+    def error(self) -> Exception | None: ...
 
 
 @contextmanager
-def own_errors(scans: Iterable[IndexScan]) -> Iterator[None]:
+def own_errors(scans: Iterable[Failing]) -> Iterator[None]:
     """Raises the error of a scan's search in place of what DataFusion made of it."""
     try:
         yield
@@ -29,7 +35,7 @@ def own_errors(scans: Iterable[IndexScan]) -> Iterator[None]:
 class IndexedStream(RecordBatchStream):
     """A stream of DataFusion's that raises the errors of its index scans as they are."""
 
-    def __init__(self, stream: RecordBatchStream, scans: tuple[IndexScan, ...]) -> None:
+    def __init__(self, stream: RecordBatchStream, scans: tuple[Failing, ...]) -> None:
         super().__init__(stream.rbs)
         self._scans = scans
 

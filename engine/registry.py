@@ -132,7 +132,7 @@ def find_table(context: SessionContext, name: str) -> RegisteredTable | None:
         provider = context.table_provider(name)
     except KeyError:
         return None
-    with watch() as asked:
+    with watch(RegisteredTable) as asked:
         provider.schema  # noqa: B018 - asking is the point
     return next((table for table in asked if isinstance(table, RegisteredTable)), None)
 

@@ -70,7 +70,7 @@ class RowReader:
         size = batch_size or _DEFAULT_BATCH_ROWS
         if predicate is not None and self._pays_to_filter_first(rows, schema, predicate):
             for some in self._parts(rows):
-                passing = self._passing(some, predicate, size, counted)
+                passing = self.passing(some, predicate, size, counted)
                 yield from self.fetch(passing, schema, None, batch_size, counted)
             return
         for _, batch in self._read(rows, read_columns(schema, predicate), size, counted):
@@ -104,7 +104,14 @@ class RowReader:
         if some:
             yield rows.restrict(some)
 
-    def _passing(self, rows: RowSet, predicate: Predicate, size: int, counted: Counted) -> RowSet:
+    def passing(
+        self,
+        rows: RowSet,
+        predicate: Predicate,
+        size: int = _DEFAULT_BATCH_ROWS,
+        counted: Counted = lambda method, read, nbytes, seconds: None,
+    ) -> RowSet:
+        """Those of `rows`, live rows, on which `predicate` is TRUE; it reads a column or more."""
         passing: list[Addresses] = []
         for addresses, batch in self._read(rows, list(columns_of(predicate)), size, counted):
             kept = keep(predicate, batch)
@@ -283,7 +290,7 @@ class RowReader:
 
     def _ranks(self, fragment_id: int, offsets: Offsets) -> Ranks:
         """How many live rows stand before each offset of a fragment."""
-        if self._live_counts[fragment_id] == self._fragments[fragment_id].physical_rows:
+        if self._live_counts[fragment_id] == self._snapshot.physical_rows(fragment_id):
             return offsets
         deleted = self._deleted.get(fragment_id)
         if deleted is None:
@@ -293,7 +300,7 @@ class RowReader:
 
     def _deleted_offsets(self, fragment_id: int) -> Offsets:
         live = self._snapshot.live_rows((fragment_id,)).bitmap(fragment_id)
-        gone = live.flip(0, self._fragments[fragment_id].physical_rows)
+        gone = live.flip(0, self._snapshot.physical_rows(fragment_id))
         return np.frombuffer(gone.to_array(), dtype=np.uint32)
 
 

@@ -1,7 +1,7 @@
-"""Which Lance tables DataFusion asks, and what stands in for them, on one thread.
+"""Which of this package's tables DataFusion asks, and what stands in for them, on one thread.
 
 DataFusion's plans do not show their table objects; it calls them, on the thread that plans.
-So a table tells the watch of its thread that it was asked, and looks there for a stand-in.
+So a table tells the watches of its thread that it was asked, and looks there for a stand-in.
 """
 
 from __future__ import annotations
@@ -9,34 +9,47 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
 
-_WATCH: ContextVar[list[Any] | None] = ContextVar("lance_table_watch", default=None)
-_STAND_INS: ContextVar[Mapping[Any, Any] | None] = ContextVar("lance_stand_ins", default=None)
+
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    kind: type
+    asked: list[Any] = field(default_factory=list)
+
+
+_NONE: Final[Mapping[Any, Any]] = MappingProxyType({})
+_WATCHES: ContextVar[tuple[_Watch, ...]] = ContextVar("lance_table_watches", default=())
+_STAND_INS: ContextVar[Mapping[Any, Any]] = ContextVar("lance_stand_ins", default=_NONE)
 
 
 @contextmanager
-def watch() -> Iterator[list[Any]]:
-    """The tables that are asked for anything on this thread meanwhile, in that order."""
-    asked: list[Any] = []
-    token = _WATCH.set(asked)
+def watch(kind: type) -> Iterator[list[Any]]:
+    """The tables of a kind that are asked for anything on this thread meanwhile, in that order."""
+    added = _Watch(kind)
+    token = _WATCHES.set((*_WATCHES.get(), added))
     try:
-        yield asked
+        yield added.asked
     finally:
-        _WATCH.reset(token)
+        _WATCHES.reset(token)
 
 
 def touched(table: Any) -> None:
-    """Tells the watch of this thread that DataFusion asked `table`."""
-    asked = _WATCH.get()
-    if asked is not None:
-        asked.append(table)
+    """Tells the watches of this thread that DataFusion asked `table`."""
+    for watching in _WATCHES.get():
+        if isinstance(table, watching.kind):
+            watching.asked.append(table)
 
 
 @contextmanager
 def stand_ins(by_table: Mapping[Any, Any]) -> Iterator[None]:
-    """Lets scans that are planned on this thread meanwhile read another table object."""
-    token = _STAND_INS.set(by_table)
+    """Lets scans that are planned on this thread meanwhile read another table object.
+
+    Other tables keep the stand-in that they have.
+    """
+    token = _STAND_INS.set({**_STAND_INS.get(), **by_table})
     try:
         yield
     finally:
@@ -45,5 +58,4 @@ def stand_ins(by_table: Mapping[Any, Any]) -> Iterator[None]:
 
 def stand_in(table: Any) -> Any | None:
     """What stands in for `table` on this thread; None where nothing does."""
-    by_table = _STAND_INS.get()
-    return None if by_table is None else by_table.get(table)
+    return _STAND_INS.get().get(table)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from ..indexes.query import AnyElement, leaves
+from .function_scan import FunctionScan
 from .index_scan import IndexScan
+
+_SHOWN_CHARACTERS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +64,45 @@ def label_of(scan: IndexScan, *, ran: bool) -> ScanLabel:
     entries = {
         "index": "+".join(dict.fromkeys(index.name for index in indexes)),
         "kind": "+".join(dict.fromkeys(index.kind for index in indexes)),
-        # A label that holds a line break must not break the plan's line.
-        "query": "\\n".join(str(scan.query).splitlines()),
+        "query": one_line(str(scan.query)),
         "answer": "exact" if scan.query.exact else "superset",
     }
     ranges = sum(leaf.search.range_count for leaf in leaves(scan.query, AnyElement))
     if ranges:
         entries["ranges"] = f"{ranges}"
-    uncovered = sorted(scan.table.shown_fragments - scan.covered)
+    uncovered = scan.table.shown_fragments - scan.covered
     if uncovered:
-        entries["uncovered_fragments"] = f"[{', '.join(map(str, uncovered))}]"
+        entries["uncovered_fragments"] = fragments_in(uncovered)
     measures = tuple(_measures(scan.stats)) if ran else ()
     return ScanLabel(scan.table.name, tuple(entries.items()), measures)
+
+
+def function_label(scan: FunctionScan, *, ran: bool) -> ScanLabel | None:
+    """The label of what a table function gives; None where no index takes part in it."""
+    if scan.entries is None:
+        return None
+    measures = (*scan.measures, *_measures(scan.stats)) if ran else ()
+    return ScanLabel(scan.table.name, scan.entries, measures)
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks: a label must not break its plan's line."""
+    return "\\n".join(text.splitlines())
+
+
+def shortened(text: str) -> str:
+    """The beginning of a text that somebody else wrote, in one line.
+
+    >>> shortened("two\\nlines"), len(shortened("a" * 1000))
+    ('two\\\\nlines', 61)
+    """
+    shown = text[:_SHOWN_CHARACTERS]
+    return one_line(shown) + ("…" if shown != text else "")
+
+
+def fragments_in(fragment_ids: Iterable[int]) -> str:
+    """Numbers of fragments, ascending."""
+    return f"[{', '.join(map(str, sorted(fragment_ids)))}]"
 
 
 def _measures(stats: Any) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -30,10 +31,15 @@ from .dataframe import LanceDataFrame
 from .environment import execution_of
 from .execution import Execution, explains, is_query
 from .explain import explain_statement
+from .explain_calls import calls_alone
+from .function_scan import FunctionScan
 from .index_creation import create_index
+from .index_errors import own_errors
 from .registry import RegisteredTable, Terms, find_table, open_table, source_of
 from .scan_identity import watch
 from .session_state import SessionState, may_change
+from .table_functions import called_tables, calling, register_functions
+from .text_expressions import parse_expression
 
 CACHE_BYTES = 256 * 2**20
 
@@ -51,7 +57,8 @@ def _wrap(name: str, method: Method) -> Method:
 
     def adopting(self: LanceSessionContext, *args: Any, **kwargs: Any) -> Any:
         try:
-            return self.adopt(method(self, *args, **kwargs))
+            with self._planning():
+                return self.adopt(method(self, *args, **kwargs))
         finally:
             self._changed()
 
@@ -129,6 +136,7 @@ class LanceSessionContext(SessionContext):
         register_minhash(context)
         self._replacing = threading.Lock()
         self._replacements = 0
+        register_functions(context, is_new=not shared)
 
     # Lance tables
 
@@ -280,6 +288,24 @@ class LanceSessionContext(SessionContext):
         `minhash_similarity(text, query)`, and `minhash_signature(text)`, the last three also with
         `num_hashes`, `num_bands` and `shingle_size`. A DataFrame given for a placeholder is
         planned as a part of the query.
+
+        Three functions in FROM take literals and are computed when the query runs. Only an
+        ORDER BY keeps their order through what DataFusion does in parallel.
+
+        - `minhash_search(table, column, text, limit[, filter[, mode]])`, all columns of a Lance
+          table and `_distance` (Float32), has the near duplicates of a text, the closest first,
+          rows at equal distance by row id. `filter` is a predicate on the table's columns, as
+          text; only rows that pass count towards the limit. The mode 'approximate', the one
+          that goes without saying, finds rows that share a band key with the text, as Lance's
+          own search does; 'indexed' leaves rows out that the column's index does not cover;
+          'exhaustive' ranks all rows, exactly.
+        - `minhash_pairs(table, column, max_distance[, max_bucket])` has the near duplicates in
+          the table as `left_rowid`, `right_rowid` and `_distance`,
+        - `minhash_clusters(table, column, max_distance[, max_bucket])` as `row_id` and
+          `cluster_id`; row ids are the column `_rowid` of a table registered with it.
+
+        The parameters are those of the column's MinHash index. A column without one is signed
+        with the defaults, and then, as with `use_indexes=False`, a search ranks all of the rows.
         """
         views: dict[str, DataFrame] = {}
         for placeholder, value in named_params.items():
@@ -314,8 +340,16 @@ class LanceSessionContext(SessionContext):
                 planned = context.sql(text, options, param_values, **texts)
             return planned
 
-        planned = self._minhash.sql(session, query, param_values, named_params, plan)
+        with self._planning(query):
+            planned = self._minhash.sql(session, query, param_values, named_params, plan)
         return LanceDataFrame(planned.df, self)
+
+    @contextmanager
+    def _planning(self, query: str = "") -> Iterator[None]:
+        """Calls of table functions in it are this session's, and raise their own errors."""
+        tables = called_tables(query, self.undisclosed)
+        with calling(self.use_indexes, tables), watch(FunctionScan) as run, own_errors(run):
+            yield
 
     def _changed(self) -> None:
         """Forgets what may be otherwise from now on, and with it the tables that it holds."""
@@ -361,17 +395,12 @@ class LanceSessionContext(SessionContext):
 
     def parse(self, dataframe: DataFrame, text: str) -> Expr:
         """The text as an expression for the DataFrame; it may call this package's functions."""
-        context, plain = self.undisclosed, DataFrame(dataframe.df)
-        renamed = self._minhash.renamed(context, text, {})
-        if renamed is not None:
-            context, text = renamed.context, renamed.text
-            plain = context.create_dataframe_from_logical_plan(plain.logical_plan())
-        calling = self._any_element.expression(context, plain, text)
-        return plain.parse_sql_expr(text) if calling is None else calling
+        plain = DataFrame(dataframe.df)
+        return parse_expression(plain, text, self.undisclosed, self._any_element, self._minhash)
 
     def reads_lance(self, dataframe: DataFrame) -> bool:
         """Whether a Lance table is read anywhere in the DataFrame's plan."""
-        with watch() as asked:
+        with watch(object) as asked:
             DataFrame(dataframe.df).optimized_logical_plan()
         return bool(asked)
 
@@ -382,7 +411,7 @@ class LanceSessionContext(SessionContext):
             return Execution(plain)
         if explains(plain):
             return Execution(explain_statement(plain, self.undisclosed))
-        if not is_query(plain):
+        if not is_query(plain) or calls_alone(plain):
             return Execution(plain)
         remembered = self._state.remembered
         plans = None if remembered is None else remembered.plans
