@@ -23,6 +23,8 @@ from ..indexes.errors import InvalidArgumentError
 from ..rewrites.plan_memory import PlanMemory
 from ..udfs.elements.planning import Readers
 from ..udfs.elements.statement import AnyElementStatements
+from ..udfs.minhash.registration import register_minhash
+from ..udfs.minhash.statement import MinHashStatements
 from .adoption import Method, inherit
 from .dataframe import LanceDataFrame
 from .environment import execution_of
@@ -70,7 +72,8 @@ class LanceSessionContext(SessionContext):
 
     It takes SessionContext's own arguments and does everything that one does. Its DataFrames
     are LanceDataFrames: their plans are rewritten when they run. `use_indexes=False` turns that
-    off. `cache_bytes` limits the bytes that the session keeps in memory: of indexes, and of
+    off. A session has the functions of `udfs` whose names it has for nothing else.
+    `cache_bytes` limits the bytes that the session keeps in memory: of indexes, and of
     narrow columns that are read again and again.
 
     Threads may share a session.
@@ -122,6 +125,8 @@ class LanceSessionContext(SessionContext):
             lambda: _Remembered(PlanMemory(), Readers(context)), shared=shared
         )
         self._any_element = AnyElementStatements()
+        self._minhash = MinHashStatements()
+        register_minhash(context)
         self._replacing = threading.Lock()
         self._replacements = 0
 
@@ -271,8 +276,10 @@ class LanceSessionContext(SessionContext):
     ) -> DataFrame:
         """SessionContext's `sql`; the plan is rewritten when the result runs.
 
-        The query may call `any_element(list, 'predicate')`. A DataFrame given for a placeholder
-        is planned as a part of the query.
+        The query may call `any_element(list, 'predicate')`, `minhash_distance` and
+        `minhash_similarity(text, query)`, and `minhash_signature(text)`, the last three also with
+        `num_hashes`, `num_bands` and `shingle_size`. A DataFrame given for a placeholder is
+        planned as a part of the query.
         """
         views: dict[str, DataFrame] = {}
         for placeholder, value in named_params.items():
@@ -298,12 +305,16 @@ class LanceSessionContext(SessionContext):
         named_params: dict[str, Any],
     ) -> LanceDataFrame:
         remembered = self._state.remembered
-        readers = None if remembered is None else remembered.readers
-        planned = self._any_element.sql(
-            self.undisclosed, query, options, param_values, named_params, readers
-        )
-        if planned is None:
-            planned = SessionContext.sql(self, query, options, param_values, **named_params)
+        session = self.undisclosed
+
+        def plan(context: SessionContext, text: str, texts: dict[str, Any]) -> DataFrame:
+            present = remembered.readers if remembered and context is session else None
+            planned = self._any_element.sql(context, text, options, param_values, texts, present)
+            if planned is None:
+                planned = context.sql(text, options, param_values, **texts)
+            return planned
+
+        planned = self._minhash.sql(session, query, param_values, named_params, plan)
         return LanceDataFrame(planned.df, self)
 
     def _changed(self) -> None:
@@ -349,9 +360,13 @@ class LanceSessionContext(SessionContext):
         return result
 
     def parse(self, dataframe: DataFrame, text: str) -> Expr:
-        """The text as an expression for the DataFrame; it may call `any_element`."""
-        plain = DataFrame(dataframe.df)
-        calling = self._any_element.expression(self.undisclosed, plain, text)
+        """The text as an expression for the DataFrame; it may call this package's functions."""
+        context, plain = self.undisclosed, DataFrame(dataframe.df)
+        renamed = self._minhash.renamed(context, text, {})
+        if renamed is not None:
+            context, text = renamed.context, renamed.text
+            plain = context.create_dataframe_from_logical_plan(plain.logical_plan())
+        calling = self._any_element.expression(context, plain, text)
         return plain.parse_sql_expr(text) if calling is None else calling
 
     def reads_lance(self, dataframe: DataFrame) -> bool:

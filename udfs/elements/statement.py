@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,11 @@ from .calls import NAME, CallingStatement, find_calls
 from .memory import Memory
 from .planning import Readers
 from .predicate import lambda_body
+from .prepared import PreparedStatements
 from .statement_planning import StatementPlanning, WrittenStatement
+from .statement_text import filled_in, is_planned, plain_values
 from .text_expression import TextExpressions
-from .tokens import Kind, Token, UnreadableTextError, calls_functions, named, tokenize
+from .tokens import UnreadableTextError, calls_functions, tokenize
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class AnyElementStatements:
     def __init__(self) -> None:
         self._bodies = Memory[tuple[str, pa.DataType, bool], str]()
         self._planned = Memory[tuple[str, bool], _Planned]()
-        self._prepared = Memory[str, SessionContext](limit=None)
+        self._prepared = PreparedStatements(NAME)
 
     def sql(
         self,
@@ -65,10 +67,9 @@ class AnyElementStatements:
         on its fields, and DataFusion's errors for the rest.
         """
         values, texts = dict(param_values or {}), dict(named_params or {})
-        if self._prepared:
-            prepared = self._prepared_context(query, context.enable_ident_normalization())
-            if prepared is not None:
-                return _moved(prepared.sql(query, options, values, **texts), context)
+        prepared = self._prepared.context_of(context, query)
+        if prepared is not None:
+            return _moved(prepared.sql(query, options, values, **texts), context)
         given = (query, *(str(value) for value in texts.values()))
         if not any(NAME in text.lower() for text in given):
             return None
@@ -76,7 +77,7 @@ class AnyElementStatements:
         if present.have_function(NAME):
             return None
         try:
-            text = _filled_in(query, texts)
+            text = filled_in(query, texts)
         except UnreadableTextError:
             return None
         again = self._planned_again(text, present, options, values)
@@ -85,16 +86,15 @@ class AnyElementStatements:
         # Planning anew registers functions in its copies, which are nobody else's therefore.
         readers = Readers(context)
         try:
-            statement = find_calls(text, _plain(values), normalize=readers.normalize)
+            statement = find_calls(text, plain_values(values), normalize=readers.normalize)
             if statement is None:
                 return None
             frame = self._plan(statement, readers, options, values)
         except Exception:  # DataFusion's errors have no type of their own
-            if _is_planned(context, text):
+            if is_planned(context, text):
                 return None
             raise
-        if statement.tokens[0].is_word("prepare"):
-            self._keep_prepared(statement, context, readers)
+        self._prepared.keep(context, statement.tokens, readers.lambdas)
         return _moved(frame, context)
 
     def expression(self, context: SessionContext, frame: DataFrame, text: str) -> Expr | None:
@@ -162,75 +162,6 @@ class AnyElementStatements:
             if lasting:
                 self._bodies.put(key, body)
         return body
-
-    # Prepared statements live in the context that planned them
-
-    def _keep_prepared(
-        self, statement: CallingStatement, context: SessionContext, readers: Readers
-    ) -> None:
-        name = _statement_name(statement.tokens, readers.normalize)
-        if name is not None:
-            # The session has to know that the name is taken, and to be able to free it. Who
-            # shares only its state is told so where he executes it.
-            told = f"only the session that prepared it executes what calls {NAME}"
-            failing = f"SELECT CAST(told AS BIGINT) FROM (VALUES ('{told}')) AS notes(told)"
-            context.sql(f"PREPARE {statement.tokens[1].source} AS {failing}")
-            self._prepared.put(name, readers.lambdas)
-
-    def _prepared_context(self, query: str, normalize: bool) -> SessionContext | None:
-        try:
-            tokens = tokenize(query)
-        except UnreadableTextError:
-            return None
-        if tokens and tokens[0].is_word("explain"):
-            tokens = tokens[1:]
-        name = _statement_name(tokens, normalize)
-        if name is None or tokens[0].kind is not Kind.WORD:
-            return None
-        if tokens[0].is_word("execute"):
-            return self._prepared.get(name)
-        if tokens[0].is_word("deallocate"):
-            self._prepared.drop(name)
-        return None
-
-
-def _statement_name(tokens: Sequence[Token], normalize: bool) -> str | None:
-    """The name behind PREPARE, EXECUTE or DEALLOCATE [PREPARE]."""
-    names = [token for token in tokens[1:3] if not token.is_word("prepare")]
-    return named(names[0], normalize) if names else None
-
-
-def _is_planned(context: SessionContext, text: str) -> bool:
-    """Whether a context without the function plans the statement: what seemed to call it is none.
-
-    It may be the name of a table with its columns.
-    """
-    try:
-        context.sql(f"EXPLAIN {text}")
-    except Exception:  # DataFusion's errors have no type of their own
-        return False
-    return True
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values for placeholders as Python's."""
-    return {
-        name: value.as_py() if isinstance(value, pa.Scalar) else value
-        for name, value in values.items()
-    }
-
-
-def _filled_in(query: str, named_params: Mapping[str, Any]) -> str:
-    """The query with its placeholders `$name` replaced by the text given for the name."""
-    if not named_params:
-        return query
-    parts: list[str] = []
-    position = 0
-    for token in tokenize(query):
-        if token.kind is Kind.PLACEHOLDER and token.value[1:] in named_params:
-            parts += [query[position : token.start], str(named_params[token.value[1:]])]
-            position = token.end
-    return "".join([*parts, query[position:]])
 
 
 def _moved(frame: DataFrame, context: SessionContext) -> DataFrame:
