@@ -1,0 +1,136 @@
+"""Which of given rows of a table pass a predicate, asked while DataFusion runs a query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset
+from datafusion import DataFrame, SessionContext
+from datafusion.catalog import Table
+from datafusion.expr import Expr
+
+from ..indexes.row_set import RowSet
+from ..rewrites.names import column, quoted
+from .lance_table import LanceTable, projected
+from .own_thread import in_own_thread
+
+# Lance refuses it as the name of a column.
+_ADDRESS: Final = "_rowaddr"
+_ROWS_A_BATCH: Final = 8192
+
+
+class PredicateFilter:
+    """The rows of `table` on which each of `predicates` is TRUE, as DataFusion evaluates them.
+
+    `predicates` are over the table's columns, qualified with `reference` (catalog, schema and
+    name, None for those left out) or not at all. Functions are those that the predicates were
+    planned with, the configuration is that of `context` as it is now.
+
+    A call of `passing` reads only the given rows, and of them the columns that the predicates
+    read. It may come from any thread, those of DataFusion's runtime included: each call plans
+    and runs on a thread of its own, in one partition, which starts no task that would wait
+    for a free thread of the runtime. Threads may share a filter.
+    """
+
+    def __init__(
+        self,
+        table: LanceTable,
+        reference: Sequence[str | None],
+        predicates: Sequence[Expr],
+        context: SessionContext,
+    ) -> None:
+        self._table = table
+        self._reference = tuple(reference)
+        self._predicates = tuple(predicates)
+        self._context = SessionContext(context.copied_config().with_target_partitions(1))
+        # DataFusion evaluates the predicates itself, all of them: not every filter that it hands
+        # to a table can be written down for it.
+        self._context.remove_optimizer_rule("push_down_filter")
+
+    def check(self) -> None:
+        """Plans the predicates, and raises what DataFusion raises where it cannot.
+
+        To be called on a thread that DataFusion does not wait for.
+        """
+        self._frame(RowSet.EMPTY).execution_plan()
+
+    def passing(self, rows: RowSet) -> RowSet:
+        """Those of `rows`, live rows of the table, on which the predicates are TRUE.
+
+        Raises what DataFusion raises on evaluating them, a failing cast for one.
+        """
+        if not rows or not self._predicates:
+            return rows
+        batches = in_own_thread(lambda: self._frame(rows).collect())
+        parts = [batch.column(0).to_numpy() for batch in batches if batch.num_rows]
+        return RowSet.from_addresses(np.concatenate(parts)) if parts else RowSet.EMPTY
+
+    def _frame(self, rows: RowSet) -> DataFrame:
+        """The addresses of the passing rows."""
+        scanned = self._context.read_table(Table(_GivenRows(self._table, rows)))
+        frame = scanned.alias(quoted(self._reference))
+        return frame.filter(*self._predicates).select(column(*self._reference, _ADDRESS))
+
+
+class _GivenRows(pyarrow.dataset.Dataset):
+    """Some rows of a table as a table: its columns, and at the end the rows' addresses."""
+
+    def __init__(self, table: LanceTable, rows: RowSet) -> None:
+        self._table = table
+        self._rows = rows
+        self._schema = table.full_schema.append(pa.field(_ADDRESS, pa.uint64(), nullable=False))
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def get_fragments(self, filter: Any = None) -> list[_GivenRows]:
+        return [self]
+
+    def scanner(
+        self,
+        schema: pa.Schema | None = None,
+        columns: Sequence[str] | None = None,
+        filter: Any = None,
+        batch_size: int | None = None,
+    ) -> _GivenRowsScan:
+        assert filter is None, "no filter is pushed down"
+        fields = projected(self._schema, columns)
+        return _GivenRowsScan(self._table, self._rows, fields, batch_size)
+
+
+class _GivenRowsScan:
+    """One read of the rows."""
+
+    def __init__(
+        self,
+        table: LanceTable,
+        rows: RowSet,
+        schema: pa.Schema,
+        batch_size: int | None,
+    ) -> None:
+        self._table = table
+        self._rows = rows
+        self._batch_size = batch_size or _ROWS_A_BATCH
+        self.projected_schema = schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        addresses = pa.array(self._rows.addresses())
+        stored = [field for field in self.projected_schema if field.name != _ADDRESS]
+        if not stored:
+            table = pa.table([addresses], schema=self.projected_schema)
+            yield from table.to_batches(self._batch_size)
+            return
+        reader = self._table.row_reader
+        start = 0
+        for batch in reader.fetch(self._rows, pa.schema(stored), None, self._batch_size):
+            at = addresses.slice(start, batch.num_rows)
+            start += batch.num_rows
+            arrays = [
+                at if name == _ADDRESS else batch.column(name)
+                for name in self.projected_schema.names
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=self.projected_schema)
