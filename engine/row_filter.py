@@ -50,6 +50,9 @@ class PredicateFilter:
         # to a table can be written down for it.
         self._context.remove_optimizer_rule("push_down_filter")
 
+    def __str__(self) -> str:
+        return " AND ".join(predicate.canonical_name() for predicate in self._predicates)
+
     def check(self) -> None:
         """Plans the predicates, and raises what DataFusion raises where it cannot.
 
