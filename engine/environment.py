@@ -12,17 +12,20 @@ import pyarrow.compute as pc
 import pyarrow.dataset
 from datafusion import DataFrame, SessionConfig, SessionContext
 from datafusion.catalog import Table
+from datafusion.expr import Expr
 from datafusion.plan import LogicalPlan
 
 from ..indexes.query import Query
 from ..rewrites.analysis import Analysis
-from ..rewrites.environment import SearchableTable
+from ..rewrites.environment import DistanceFunction, SearchableTable
 from ..rewrites.plan_memory import PlanMemory, tables_behind
 from ..rewrites.rewrite import rewrite
+from ..udfs.minhash.recognized import distance_call, similarity_call
 from .execution import Execution
 from .index_scan import IndexScan
 from .lance_table import LanceTable
 from .registry import RegisteredTable
+from .row_filter import PredicateFilter
 from .scan_identity import stand_ins, watch
 
 _NESTED_SUBQUERIES = "datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery"
@@ -82,6 +85,21 @@ class SessionEnvironment:
     def watch(self) -> AbstractContextManager[list[Any]]:
         return watch(RegisteredTable)
 
+    def distance_function(self, name: str, plan: str) -> DistanceFunction | None:
+        for call, similar in ((distance_call, False), (similarity_call, True)):
+            parameters = call(name, plan)
+            if parameters is not None:
+                return DistanceFunction(parameters, similar)
+        return None
+
+    def row_filter(
+        self,
+        table: SearchableTable,
+        reference: tuple[str | None, str | None, str],
+        predicates: Sequence[Expr],
+    ) -> PredicateFilter:
+        return PredicateFilter(_registered(table), reference, predicates, self._context)
+
     def index_scan(self, table: SearchableTable, query: Query, covered: frozenset[int]) -> Any:
         return IndexScan(_registered(table), table.snapshot, query, covered)
 
@@ -90,9 +108,11 @@ class SessionEnvironment:
 
     def bound_scan(self, table: SearchableTable, query: Query, covered: frozenset[int]) -> Any:
         rest = table.shown_fragments - covered
+        # What is handed over is what the plan's own scans apply, which the query has read.
+        scan = IndexScan(_registered(table), table.snapshot, query, covered, foreseen=True)
         return BoundScan(
             _registered(table),
-            self.index_scan(table, query, covered),
+            scan,
             self.rest_scan(table, rest) if rest else None,
         )
 

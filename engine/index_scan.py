@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset
 
-from ..indexes.query import Query, evaluate
+from ..indexes.query import Nearest, Query, evaluate, leaves
 from ..indexes.row_set import RowSet
 from ..indexes.snapshot import Snapshot
 from .fetch_stats import ScanStats
 from .lance_table import LanceTable, projected
-from .pushed_filter import HandedOver, Literal, PushedFilter
+from .pushed_filter import HandedOver, Literal, Predicate, PushedFilter
 from .row_counts import counted
 
 # What one take reads; below, a second partition only adds its overhead.
@@ -30,16 +30,27 @@ class IndexScan(pyarrow.dataset.Dataset):
     answer. Few rows are all read by the first partition, in one go; of many each partition
     reads those in its own fragments. A version of a table never changes, so running a plan
     again uses the answer again. An error of the search is raised in every partition.
+
+    A query for the nearest rows has cut off others, which would have taken the place of those
+    that a filter handed over drops; then all covered rows are read. With `foreseen` the query
+    has itself looked at every filter that is handed over.
     """
 
     def __init__(
-        self, table: LanceTable, snapshot: Snapshot, query: Query, covered: frozenset[int]
+        self,
+        table: LanceTable,
+        snapshot: Snapshot,
+        query: Query,
+        covered: frozenset[int],
+        *,
+        foreseen: bool = False,
     ) -> None:
         self.table = table
         self.snapshot = snapshot
         self.query = query
         self.covered = covered
         self.stats = ScanStats()
+        self._may_be_filtered = foreseen or next(leaves(query, Nearest), None) is None
         # The table's schema without its looking: whoever watches the table is not to see this.
         self._schema = table.full_schema
         self._lock = threading.Lock()
@@ -86,6 +97,12 @@ class IndexScan(pyarrow.dataset.Dataset):
                     raise
                 self._found = answer.true
             return self._found
+
+    def found_before(self, predicate: Predicate | None) -> RowSet:
+        """The rows from which those are taken that pass a filter that was handed over."""
+        if predicate is None or self._may_be_filtered:
+            return self.found()
+        return self.snapshot.live_rows(self.covered)
 
     def __repr__(self) -> str:
         return f"IndexScan({self.table!r}, {self.query})"
@@ -149,7 +166,7 @@ class IndexPartitionScan:
         if isinstance(predicate, Literal):
             # FALSE or NULL: a filter that is TRUE is none.
             return
-        rows = scan.found()
+        rows = scan.found_before(predicate)
         if not rows:
             return
         if len(schema) == 0 and predicate is None:

@@ -59,6 +59,9 @@ class PredicateFilter:
         self._config = config.set(_NESTED_SUBQUERIES, "false")
         self._handed_over: Predicate | None = None
 
+    def __str__(self) -> str:
+        return " AND ".join(predicate.canonical_name() for predicate in self._predicates)
+
     def check(self) -> None:
         """Plans the predicates, and raises what DataFusion raises where it cannot.
 

@@ -8,8 +8,8 @@ are known without reading a file.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TypeAlias, TypeVar
 
@@ -23,6 +23,9 @@ from .list_element.key_range import ENUMERATION_LIMIT, KeySearch
 from .list_element.reader import ListElementReader
 from .literals import literals
 from .manifest import LanceIndex
+from .minhash_lsh.details import parameters_of
+from .minhash_lsh.distance_search import DistanceSearch
+from .minhash_lsh.search import RowFilter
 from .row_set import RowSet
 from .search_stats import SearchStats
 from .snapshot import Snapshot
@@ -140,6 +143,85 @@ class AnyElement:
 
     def __str__(self) -> str:
         return f"any_element({self.column}, {self.search.describe(self.keys)})"
+
+
+@dataclass(frozen=True, slots=True)
+class WithinDistance:
+    """TRUE where `low` to `high` positions of the column's signatures differ from the text's.
+
+    NULL on rows without signature (a NULL text, one without tokens), and on all rows where
+    `text` has none. With `low` above `high` it is TRUE nowhere.
+    """
+
+    index: LanceIndex
+    column: str
+    text: str | None
+    low: int
+    high: int
+
+    @property
+    def exact(self) -> bool:
+        return True
+
+    @property
+    def null_known(self) -> bool:
+        return True
+
+    @property
+    def indexes(self) -> frozenset[LanceIndex]:
+        return frozenset((self.index,))
+
+    def __str__(self) -> str:
+        num_hashes = parameters_of(self.index).num_hashes
+        call = f"minhash_distance({self.column}, {_quoted(self.text)})"
+        if self.low > self.high:
+            return f"{call} < 0"
+        if self.low == self.high:
+            return f"{call} = {self.low}/{num_hashes}"
+        if self.low == 0:
+            return f"{call} <= {self.high}/{num_hashes}"
+        if self.high == num_hashes:
+            return f"{call} >= {self.low}/{num_hashes}"
+        return f"{call} BETWEEN {self.low}/{num_hashes} AND {self.high}/{num_hashes}"
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The first `count` of the rows that pass, in the order of their distance to `text`.
+
+    A row passes that `condition` finds and `passing` lets through, where there are such. Rows
+    without signature come last, or with `nulls` first. With `ties`, rows as near as the last
+    are among them too, and all rows without signature where one is.
+    """
+
+    index: LanceIndex
+    column: str
+    text: str | None
+    count: int
+    ties: bool
+    nulls: bool
+    condition: Query | None = None
+    passing: RowFilter | None = None
+
+    @property
+    def exact(self) -> bool:
+        return True
+
+    @property
+    def null_known(self) -> bool:
+        return False
+
+    @property
+    def indexes(self) -> frozenset[LanceIndex]:
+        others = frozenset() if self.condition is None else self.condition.indexes
+        return others | {self.index}
+
+    def __str__(self) -> str:
+        filters = [] if self.condition is None else [_enclosed(self.condition)]
+        if self.passing is not None:
+            filters.append(str(self.passing))
+        where = f", where {' AND '.join(filters)}" if filters else ""
+        return f"nearest({self.column}, {_quoted(self.text)}, {self.count}{where})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,10 +346,12 @@ class Superset:
         return str(self.child)
 
 
-Query: TypeAlias = HasAny | HasAll | AnyElement | And | Or | Not | Is | Superset
+Query: TypeAlias = (
+    HasAny | HasAll | AnyElement | WithinDistance | Nearest | And | Or | Not | Is | Superset
+)
 
 
-_Leaf = TypeVar("_Leaf", HasAny, HasAll, AnyElement)
+_Leaf = TypeVar("_Leaf", HasAny, HasAll, AnyElement, WithinDistance, Nearest)
 
 
 def leaves(query: Query, kind: type[_Leaf]) -> Iterator[_Leaf]:
@@ -320,6 +404,10 @@ class _Search:
             return self._labels(query, null_wanted)
         if isinstance(query, AnyElement):
             return self._elements(query, null_wanted)
+        if isinstance(query, WithinDistance):
+            return self._within(query, null_wanted)
+        if isinstance(query, Nearest):
+            return self._nearest(query)
         if isinstance(query, And):
             return self._and(query, null_wanted)
         if isinstance(query, Or):
@@ -334,7 +422,7 @@ class _Search:
 
     def _and(self, query: And, null_wanted: bool) -> Answer:
         negated = [child.child for child in query.children if isinstance(child, Not)]
-        positive = [child for child in query.children if not isinstance(child, Not)]
+        positive = _narrowed(child for child in query.children if not isinstance(child, Not))
         if not positive:
             return negate(
                 reduce(disjoin, (self.answer(n, null_wanted=True) for n in negated)),
@@ -361,6 +449,22 @@ class _Search:
         null_wanted = null_wanted and query.null_known
         found = reader.answer(query.search, self._covered, self._stats, null_wanted=null_wanted)
         return found if query.whole else Answer(found.true, None, exact=False)
+
+    def _within(self, query: WithinDistance, null_wanted: bool) -> Answer:
+        search = self._distances(query.index, query.text)
+        return search.within(query.low, query.high, null_wanted=null_wanted)
+
+    def _nearest(self, query: Nearest) -> Answer:
+        among = None
+        if query.condition is not None:
+            among = self.live(self.answer(query.condition, null_wanted=False).true)
+        rows = self._distances(query.index, query.text).nearest(
+            query.count, ties=query.ties, nulls=query.nulls, among=among, passing=query.passing
+        )
+        return Answer(rows, None, exact=True)
+
+    def _distances(self, index: LanceIndex, text: str | None) -> DistanceSearch:
+        return DistanceSearch(index, text, self._snapshot, self._covered, self._stats)
 
     def _labels(self, query: HasAny | HasAll, null_wanted: bool) -> Answer:
         """A leaf: the union over the segments, each for the fragments that it covers."""
@@ -417,6 +521,21 @@ class _Search:
         return rows
 
 
+def _narrowed(children: Iterable[Query]) -> list[Query]:
+    """The operands of an AND, of which bounds on one and the same distance have become one."""
+    others: list[Query] = []
+    bounds: dict[tuple[LanceIndex, str, str | None], WithinDistance] = {}
+    for child in children:
+        if isinstance(child, WithinDistance):
+            key = (child.index, child.column, child.text)
+            one = bounds.get(key, child)
+            low, high = max(one.low, child.low), min(one.high, child.high)
+            bounds[key] = replace(child, low=low, high=high)
+        else:
+            others.append(child)
+    return [*bounds.values(), *others]
+
+
 def _need_two(children: Sequence[Query]) -> None:
     if len(children) < 2:
         raise InvalidArgumentError("children", len(children), "two queries or more")
@@ -425,6 +544,10 @@ def _need_two(children: Sequence[Query]) -> None:
 def _joined(children: Sequence[Query], word: str) -> str:
     parts = (str(child) if isinstance(child, Not) else _enclosed(child) for child in children)
     return f" {word} ".join(parts)
+
+
+def _quoted(text: str | None) -> str:
+    return "NULL" if text is None else literals(pa.array([text]))[0]
 
 
 def _enclosed(query: Query) -> str:

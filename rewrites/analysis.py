@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 from datafusion import SessionContext
+from datafusion.expr import Expr
 from datafusion.plan import LogicalPlan
 
-from ..indexes.query import Query
+from ..indexes.query import Nearest, Query
 from .environment import Environment, SearchableTable
 from .indexed_scan import IndexedScan
+from .nearest import read_nearest
 from .predicate import ReadPredicate, read_predicate
 from .rules import read_leaf
 from .scans import FoundScan, find_scans
@@ -25,13 +29,20 @@ Notes = dict[str, None]
 
 @dataclass(frozen=True, slots=True)
 class ServedScan:
-    """A filtered scan that indexes answer on the fragments in `covered`."""
+    """A scan that indexes answer, filter and all, on the fragments in `covered`."""
 
     found: FoundScan
     table: SearchableTable
     read: ReadPredicate
     query: Query
     covered: frozenset[int]
+
+    @property
+    def remaining(self) -> tuple[Expr, ...]:
+        """What the rows that the query finds are still to be filtered by."""
+        if isinstance(self.query, Nearest):
+            return ()
+        return (*self.found.pushed, *self.read.leftover, *self.read.recheck)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +100,7 @@ def analyse(plan: LogicalPlan, context: SessionContext, environment: Environment
     served = tuple(
         one
         for scan, table in zip(scans, tables, strict=True)
-        if table is not None and (one := _serve(scan, table, notes)) is not None
+        if table is not None and (one := _serve(scan, table, environment, notes)) is not None
     )
     return Analysis(context, optimized, scans, tables, served, notes)
 
@@ -116,22 +127,43 @@ def _asked(
     return asked[0] if asked else None
 
 
-def _serve(found: FoundScan, table: SearchableTable, notes: Notes) -> ServedScan | None:
-    if found.predicate is None:
+def _serve(
+    found: FoundScan, table: SearchableTable, environment: Environment, notes: Notes
+) -> ServedScan | None:
+    if found.predicate is None and found.top is None:
         return None
-    scan = IndexedScan(found.reference[-1], found.plan, table.schema, table.snapshot)
-    read = read_predicate(
-        found.predicate,
-        lambda leaf: read_leaf(leaf, scan),
-        lambda reason: scan.notes.append(f"table {scan.table_name}: {reason}"),
+    scan = IndexedScan(
+        found.reference[-1],
+        found.plan if found.top is None else found.top.sort,
+        table.schema,
+        table.snapshot,
+        environment.distance_function,
     )
+    readings = list(_readings(found, table, scan, environment))
     notes.update(dict.fromkeys(scan.notes))
-    if read.query is None:
-        return None
-    covered = table.shown_fragments.intersection(
-        *(table.snapshot.covered_fragments(index) for index in read.query.indexes)
-    )
-    if not covered:
+    for read, query in readings:
+        covered = table.shown_fragments.intersection(
+            *(table.snapshot.covered_fragments(index) for index in query.indexes)
+        )
+        if covered:
+            return ServedScan(found, table, read, query, covered)
+    if readings:
         notes[f"table {scan.table_name}: no fragment is covered by all of the indexes"] = None
-        return None
-    return ServedScan(found, table, read, read.query, covered)
+    return None
+
+
+def _readings(
+    found: FoundScan, table: SearchableTable, scan: IndexedScan, environment: Environment
+) -> Iterator[tuple[ReadPredicate, Query]]:
+    """What indexes tell of the scan's rows, the most telling first."""
+    read = ReadPredicate(None, (), ())
+    if found.predicate is not None:
+        read = read_predicate(
+            found.predicate,
+            lambda leaf: read_leaf(leaf, scan),
+            lambda reason: scan.notes.append(f"table {scan.table_name}: {reason}"),
+        )
+    for nearest in read_nearest(found, read, scan, partial(environment.row_filter, table)):
+        yield ReadPredicate(nearest, (), ()), nearest
+    if read.query is not None:
+        yield read, read.query

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
+from datafusion.expr import Expr
 from datafusion.plan import LogicalPlan
 
+from ..indexes.minhash_lsh.parameters import MinHashParameters
+from ..indexes.minhash_lsh.search import RowFilter
 from ..indexes.query import Query
 from ..indexes.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from .analysis import Analysis
+
+
+@dataclass(frozen=True, slots=True)
+class DistanceFunction:
+    """A function of two texts: the share of positions that differ, or with `similar` agree."""
+
+    parameters: MinHashParameters
+    similar: bool
 
 
 class SearchableTable(Hashable, Protocol):
@@ -69,6 +81,25 @@ class Environment(Protocol):
 
     def watch(self) -> AbstractContextManager[list[SearchableTable]]:
         """Collects the Lance tables that DataFusion asks for anything on this thread."""
+        ...
+
+    def distance_function(self, name: str, plan: str) -> DistanceFunction | None:
+        """The MinHash distance or similarity of that name in a plan, of which `plan` is the `repr`.
+
+        None for any other function, a user's own of such a name included.
+        """
+        ...
+
+    def row_filter(
+        self,
+        table: SearchableTable,
+        reference: tuple[str | None, str | None, str],
+        predicates: Sequence[Expr],
+    ) -> RowFilter:
+        """Tells on which rows of the table each of the predicates is TRUE.
+
+        They may qualify the table's columns with `reference`.
+        """
         ...
 
     def index_scan(self, table: SearchableTable, query: Query, covered: frozenset[int]) -> Any:

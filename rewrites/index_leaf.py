@@ -64,14 +64,14 @@ def _leaf(
     scanned: _Scanned,
 ) -> DataFrame:
     """The filtered scan, from the index where it covers and by scanning where not."""
-    found, read = served.found, served.read
-    assert found.predicate is not None, "a scan without a filter is not served"
-    leaf = _scan(found, name, scan, (*found.pushed, *read.leftover, *read.recheck), scanned)
+    found = served.found
+    leaf = _scan(found, name, scan, served.remaining, scanned)
     rest = served.table.shown_fragments - served.covered
     if not rest:
         return leaf
     rest_scan = environment.rest_scan(served.table, rest)
-    other = _scan(found, f"{name}_rest", rest_scan, (*found.pushed, found.predicate), scanned)
+    filtered = () if found.predicate is None else (found.predicate,)
+    other = _scan(found, f"{name}_rest", rest_scan, (*found.pushed, *filtered), scanned)
     return leaf.union(other).alias(quoted(found.reference))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -12,19 +12,22 @@ from datafusion.plan import LogicalPlan
 from ..indexes.errors import UnusableIndexError
 from ..indexes.manifest import LanceIndex
 from ..indexes.snapshot import Snapshot
+from .environment import DistanceFunction
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedScan:
-    """`filtered` is the scan with the filter above it, and `schema` that of the whole table.
+    """`filtered` is the scan with what it is read under, and `schema` that of the whole table.
 
-    `notes` collects why a recognizable predicate is not served.
+    `recognize` is `Environment.distance_function`. `notes` collects why a recognizable predicate
+    is not served.
     """
 
     table_name: str
     filtered: LogicalPlan
     schema: pa.Schema
     snapshot: Snapshot
+    recognize: Callable[[str, str], DistanceFunction | None] = lambda _name, _plan: None
     notes: list[str] = field(default_factory=list)
 
     def column_of(self, expression: Expr) -> str | None:
@@ -41,6 +44,10 @@ class IndexedScan:
         The expression shows a function's name only; a registered one tells it in the plan.
         """
         return f'name: "{function}"' not in repr(self.filtered)
+
+    def distance_function(self, name: str) -> DistanceFunction | None:
+        """The MinHash distance or similarity of that name; None for any other function."""
+        return self.recognize(name, repr(self.filtered))
 
     def element_type(self, column: str) -> pa.DataType:
         """The type of the elements of a list column."""

@@ -10,10 +10,11 @@ from ..indexes.query import Query
 from .indexed_scan import IndexedScan
 from .label_list import read_label_list
 from .list_element import read_list_element
+from .minhash import read_minhash
 
 Rule = Callable[[Expr, IndexedScan], Query | None]
 
-RULES: tuple[Rule, ...] = (read_label_list, read_list_element)
+RULES: tuple[Rule, ...] = (read_label_list, read_list_element, read_minhash)
 
 
 def read_leaf(predicate: Expr, scan: IndexedScan) -> Query | None:

@@ -8,7 +8,7 @@ from datafusion import SessionContext, lit
 
 from ...indexes.errors import InvalidArgumentError
 from ...indexes.minhash_lsh.parameters import MinHashParameters
-from .definitions import DEFINITIONS, DISTANCE, MinHashFunction, function_named
+from .definitions import DEFINITIONS, DISTANCE, SIMILARITY, MinHashFunction, function_named
 
 
 def distance_call(function_name: str, plan_repr: str) -> MinHashParameters | None:
@@ -20,6 +20,15 @@ def distance_call(function_name: str, plan_repr: str) -> MinHashParameters | Non
     """
     function = _own(function_name, plan_repr)
     return function.parameters if function is not None and function.base == DISTANCE else None
+
+
+def similarity_call(function_name: str, plan_repr: str) -> MinHashParameters | None:
+    """The parameters of the MinHash similarity that a plan calls by this name.
+
+    As `distance_call` in all else.
+    """
+    function = _own(function_name, plan_repr)
+    return function.parameters if function is not None and function.base == SIMILARITY else None
 
 
 def is_registered(context: SessionContext, base: str) -> bool:
