@@ -47,7 +47,7 @@ PLAN_SHAPES: tuple[PlanShape, ...] = (
     PlanShape(
         "unnest",
         "unnest the structs",
-        "SELECT shot, b.label FROM (SELECT shot, unnest(boxes) AS b FROM images "
+        "SELECT shot, b FROM (SELECT shot, unnest(boxes) AS b FROM images "
         "WHERE any_element(boxes, 'label = ''car'' AND confidence > 0.5'))",
     ),
     PlanShape(
@@ -217,9 +217,9 @@ PLAN_SHAPES: tuple[PlanShape, ...] = (
     ),
     PlanShape(
         "mark join",
-        "exists as a column",
-        "SELECT i.shot, EXISTS (SELECT 1 FROM reviews r WHERE r.image_id = i.id AND "
-        "array_has(r.words, 'sharp')) AS sharp FROM images i",
+        "not of a conjunction with exists",
+        "SELECT i.shot FROM images i WHERE NOT (i.score > 0.25 AND EXISTS (SELECT 1 FROM reviews r "
+        "WHERE r.image_id = i.id AND array_has(r.words, 'sharp')))",
     ),
     PlanShape(
         "mark join",
@@ -323,8 +323,9 @@ PLAN_SHAPES: tuple[PlanShape, ...] = (
     ),
     PlanShape(
         "lateral",
-        "lateral unnest",
-        "SELECT i.shot, t.tag FROM images i CROSS JOIN LATERAL unnest(i.tags) AS t(tag) "
+        "lateral with a condition",
+        "SELECT i.shot, x.review FROM images i LEFT JOIN LATERAL (SELECT r.review, r.stars "
+        "FROM reviews r WHERE r.image_id = i.id) x ON x.stars > 2 "
         "WHERE array_has(i.tags, 'snow')",
     ),
     PlanShape(
@@ -610,7 +611,7 @@ PLAN_SHAPES: tuple[PlanShape, ...] = (
     PlanShape(
         "write",
         "create table with a group",
-        "CREATE OR REPLACE TABLE places (place, n) AS SELECT place, count(*) FROM images "
+        "CREATE OR REPLACE TABLE places AS SELECT place, count(*) AS n FROM images "
         "WHERE any_element(boxes, 'label = ''dog''') GROUP BY place",
         then=("SELECT * FROM places",),
     ),
@@ -620,7 +621,7 @@ PLAN_SHAPES: tuple[PlanShape, ...] = (
         "COPY (SELECT shot, place FROM images WHERE array_has(tags, 'night') ORDER BY shot) "
         "TO '{folder}/nights.parquet' STORED AS PARQUET",
         then=(
-            "CREATE EXTERNAL TABLE nights STORED AS PARQUET LOCATION '{folder}/nights.parquet'",
+            "CREATE OR REPLACE EXTERNAL TABLE nights STORED AS PARQUET LOCATION '{folder}/nights.parquet'",
             "SELECT * FROM nights",
         ),
     ),
