@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from .execution import Execution
 from .index_scan import IndexScan
 from .lance_table import LanceTable
 from .registry import RegisteredTable
-from .scan_identity import stand_ins, watch
+from .scan_identity import ScanKey, stand_ins, watch, watch_scans
 
 _NESTED_SUBQUERIES = "datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery"
 _PUSH_LEAF_EXPRESSIONS = "datafusion.optimizer.enable_leaf_expression_pushdown"
@@ -38,10 +38,12 @@ class SessionEnvironment:
         plans: PlanMemory | None = None,
         *,
         names_scans: bool = False,
+        runs_unchanged: bool = True,
     ) -> None:
         self._context = context
         self._plans = plans
         self.names_scans = names_scans
+        self.runs_unchanged = runs_unchanged
 
     def flat_context(self) -> SessionContext:
         return self._analysing(self._context.copied_config().set(_NESTED_SUBQUERIES, "false"))
@@ -81,6 +83,11 @@ class SessionEnvironment:
 
     def watch(self) -> AbstractContextManager[list[Any]]:
         return watch()
+
+    def scan_key(self, context: SessionContext, scan: LogicalPlan) -> ScanKey | None:
+        with watch_scans() as planned, suppress(Exception):
+            context.create_dataframe_from_logical_plan(scan).execution_plan()
+        return planned[0] if len(planned) == 1 else None
 
     def index_scan(self, table: SearchableTable, query: Query, covered: frozenset[int]) -> Any:
         return IndexScan(_registered(table), table.snapshot, query, covered)
@@ -129,13 +136,17 @@ def execution_of(
     plans: PlanMemory | None = None,
     *,
     names_scans: bool = False,
+    runs_unchanged: bool = True,
 ) -> Execution:
     """What to run for a DataFrame of the context: its plan with index scans where they serve.
 
     `plans` are those that came before in the session as it is, if it remembers any. With
     `names_scans` the index scans are found in its text by the names of `Execution.index_scans`.
+    `runs_unchanged` says that just this DataFrame is planned, and none built on it.
     """
-    environment = SessionEnvironment(context, plans, names_scans=names_scans)
+    environment = SessionEnvironment(
+        context, plans, names_scans=names_scans, runs_unchanged=runs_unchanged
+    )
     rewritten = rewrite(dataframe, environment)
     if rewritten.plan is None:
         return Execution(dataframe, notes=rewritten.notes)

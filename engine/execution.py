@@ -9,6 +9,7 @@ from typing import Any
 
 from datafusion import DataFrame, RecordBatchStream
 
+from ..rewrites.rewritten import StandIn
 from .index_errors import IndexedStream, own_errors
 from .index_scan import IndexScan
 
@@ -18,13 +19,13 @@ class Execution:
     """A plain DataFrame that gives the rows of another one.
 
     `index_scans` are the index scans in its plan, by the names of their tables there; `bound`
-    are those that `activate` puts in the place of registered tables, by those tables. `notes`
-    say why recognizable predicates are not served.
+    are those that `activate` puts in the place of registered tables. `notes` say why
+    recognizable predicates are not served.
     """
 
     dataframe: DataFrame
     index_scans: Mapping[str, Any] = field(default_factory=dict)
-    bound: Mapping[Any, Any] = field(default_factory=dict)
+    bound: tuple[StandIn, ...] = ()
     notes: tuple[str, ...] = ()
     binding: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -40,7 +41,7 @@ class Execution:
     @property
     def searches(self) -> tuple[IndexScan, ...]:
         """The index scans that run, under whatever name."""
-        return (*self.index_scans.values(), *(scan.index_scan for scan in self.bound.values()))
+        return (*self.index_scans.values(), *(one.provider.index_scan for one in self.bound))
 
     def adopt(self, result: Any) -> Any:
         """Streams whose iteration raises errors as `activate` does; other results as they are."""

@@ -11,6 +11,7 @@ from datafusion import DataFrame, SessionContext
 from datafusion.expr import Expr
 
 from ..rewrites.names import quoted, requoted
+from ..rewrites.rewritten import StandIn
 from .environment import execution_of
 from .execution import Execution, is_query
 from .explain_options import ExplainOptions
@@ -83,14 +84,12 @@ def _labelled(
 ) -> Rows:
     ran = options.measures
     by_name = {name: label_of(scan, ran=ran) for name, scan in execution.index_scans.items()}
-    by_table = {
-        table: label_of(scan.index_scan, ran=ran) for table, scan in execution.bound.items()
-    }
+    bound = {one: label_of(one.provider.index_scan, ran=ran) for one in execution.bound}
     orders = _orders(rows, query, options, context)
     labelled = []
     for (kind, plan), numbered in zip(rows, orders, strict=True):
-        order = [by_name.get(key) or by_table.get(key) for key in numbered]
-        names = {**by_name, **_printed_names(plan, by_table)}
+        order = [by_name.get(key) or bound.get(key) for key in numbered]
+        names = {**by_name, **_printed_names(plan, bound)}
         text = _label(kind, plan, options.format, names, order)
         for name, label in by_name.items():
             text = under_table_name(text, name, label.table)
@@ -115,16 +114,16 @@ def _label(
     return label_physical(plan, order) if physical else label_logical(plan, names)
 
 
-def _printed_names(plan: str, by_table: Mapping[Any, ScanLabel]) -> dict[str, ScanLabel]:
+def _printed_names(plan: str, bound: Mapping[StandIn, ScanLabel]) -> dict[str, ScanLabel]:
     """The labels of bound tables by the names that their scans have in the plan."""
     scans = re.compile(r'TableScan: (.+?)(?= projection=\[|, \w+=|["\\]|$)', re.MULTILINE)
     found = set(scans.findall(plan))
     found.update(re.findall(r'"Relation Name": "([^"]+)"', plan))
     return {
         name: label
-        for table, label in by_table.items()
+        for one, label in bound.items()
         for name in found
-        if name.rpartition(".")[2] == table.bare_name
+        if one.key is None and name.rpartition(".")[2] == one.table.bare_name
     }
 
 

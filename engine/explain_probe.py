@@ -72,10 +72,10 @@ class _ProbeEnvironment(SessionEnvironment):
 
 
 def probed(query: DataFrame, context: SessionContext) -> tuple[Execution, Mapping[int, Any]]:
-    """What `query` runs with numbered scans; its scans' names, or bound tables, by number."""
+    """What `query` runs with numbered scans; its scans' names, or stand-ins, by number."""
     rewritten = rewrite(query, _ProbeEnvironment(context))
     assert rewritten.plan is not None, "it was rewritten before"
-    scans = [*rewritten.index_scans.items(), *rewritten.bound.items()]
+    scans = [*rewritten.index_scans.items(), *((one, one.provider) for one in rewritten.bound)]
     execution = Execution(
         context.create_dataframe_from_logical_plan(rewritten.plan),
         rewritten.index_scans,

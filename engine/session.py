@@ -358,8 +358,11 @@ class LanceSessionContext(SessionContext):
             DataFrame(dataframe.df).optimized_logical_plan()
         return bool(asked)
 
-    def execution(self, dataframe: DataFrame) -> Execution:
-        """What a terminal method of the DataFrame is to run."""
+    def execution(self, dataframe: DataFrame, *, runs_unchanged: bool = False) -> Execution:
+        """What a terminal method of the DataFrame is to run.
+
+        `runs_unchanged` says that the method plans just this DataFrame, and none built on it.
+        """
         plain = DataFrame(dataframe.df)
         if not self.use_indexes:
             return Execution(plain)
@@ -369,4 +372,4 @@ class LanceSessionContext(SessionContext):
             return Execution(plain)
         remembered = self._state.remembered
         plans = None if remembered is None else remembered.plans
-        return execution_of(plain, self.undisclosed, plans)
+        return execution_of(plain, self.undisclosed, plans, runs_unchanged=runs_unchanged)

@@ -38,11 +38,12 @@ class ServedScan:
 class Analysis:
     """`tables` are the Lance tables behind `scans`, None for other tables.
 
-    `context` optimized the plan; what is built around it is built there. `notes` say why
+    `context` optimized `plan`; what is built around it is built there. `notes` say why
     predicates are not served.
     """
 
     context: SessionContext
+    plan: LogicalPlan
     optimized: LogicalPlan
     scans: tuple[FoundScan, ...]
     tables: tuple[SearchableTable | None, ...]
@@ -52,7 +53,12 @@ class Analysis:
     @property
     def shows_all_scans(self) -> bool:
         """Whether no scan hides in a subquery expression, where `scans` does not reach."""
-        return _count_scans(self.optimized) == len(self.scans)
+        return self.scan_count == len(self.scans)
+
+    @property
+    def scan_count(self) -> int:
+        """How many scans there are, those in subquery expressions included."""
+        return _count_scans(self.optimized)
 
     @property
     def optimized_plainly(self) -> bool:
@@ -79,7 +85,7 @@ def analyse(plan: LogicalPlan, context: SessionContext, environment: Environment
     with environment.watch() as touched:
         optimized = context.create_dataframe_from_logical_plan(plan).optimized_logical_plan()
     if not touched:
-        return Analysis(context, optimized, (), (), (), {})
+        return Analysis(context, plan, optimized, (), (), (), {})
     scans = tuple(find_scans(optimized))
     if len(scans) == _count_scans(optimized) == 1 and all(one is touched[0] for one in touched):
         tables = (touched[0],)
@@ -91,7 +97,7 @@ def analyse(plan: LogicalPlan, context: SessionContext, environment: Environment
         for scan, table in zip(scans, tables, strict=True)
         if table is not None and (one := _serve(scan, table, notes)) is not None
     )
-    return Analysis(context, optimized, scans, tables, served, notes)
+    return Analysis(context, plan, optimized, scans, tables, served, notes)
 
 
 def _count_scans(plan: LogicalPlan) -> int:

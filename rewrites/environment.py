@@ -35,10 +35,12 @@ class SearchableTable(Hashable, Protocol):
 class Environment(Protocol):
     """The session's side of a rewrite.
 
-    `names_scans` says that index scans have to be found again by name in a plan's text.
+    `names_scans` says that index scans have to be found again by name in a plan's text,
+    `runs_unchanged` that what runs is the plan that is rewritten and no other one over it.
     """
 
     names_scans: bool
+    runs_unchanged: bool
 
     def flat_context(self) -> SessionContext:
         """A private context whose optimizer turns uncorrelated scalar subqueries into joins."""
@@ -69,6 +71,13 @@ class Environment(Protocol):
 
     def watch(self) -> AbstractContextManager[list[SearchableTable]]:
         """Collects the Lance tables that DataFusion asks for anything on this thread."""
+        ...
+
+    def scan_key(self, context: SessionContext, scan: LogicalPlan) -> Hashable | None:
+        """What tells a table which of its scans in a plan is planned; None where nothing does.
+
+        Scans may share a key.
+        """
         ...
 
     def index_scan(self, table: SearchableTable, query: Query, covered: frozenset[int]) -> Any:

@@ -43,7 +43,11 @@ def rewrite(dataframe: DataFrame, environment: Environment) -> Rewritten:
     rewritten = None
     if shown.served and shown.schema == schema:
         rewritten = with_index_leaves(shown, environment)
-    if rewritten is None:
+    if rewritten is None or rewritten.served < len(flat.served):
         own = own or analysed(environment.own_context())
-        rewritten = with_bound_leaves(own, plan, environment, notes)
+        unserved: Notes = {}
+        bound = with_bound_leaves(own, flat, environment, unserved)
+        if rewritten is None or (bound is not None and bound.served > rewritten.served):
+            rewritten = bound
+            notes.update(unserved)
     return replace(rewritten or Rewritten(), notes=tuple(notes))

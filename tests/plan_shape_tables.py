@@ -13,8 +13,8 @@ from datafusion_lance.engine import LanceSessionContext
 from datafusion_lance.udfs import register_any_element
 
 from .oracle_rows import TwiceStored, memory_context, rows_of, store_twice
-from .test_statements import TAGS, cameras, draw_list, reviews
 from .test_statements import IMAGES as IMAGES_WITHOUT_BOXES
+from .test_statements import TAGS, cameras, draw_list, reviews
 from .test_statements import images as images_without_boxes
 
 BOXES = pa.list_(pa.struct([("label", pa.string()), ("confidence", pa.float64())]))

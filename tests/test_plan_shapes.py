@@ -142,5 +142,3 @@ def _notes(explained: str) -> str:
 def test_nearly_all_shapes_use_an_index(unserved: dict[str, str]) -> None:
     assert len(PLAN_SHAPES) == 100
     assert len(PLAN_SHAPES) - len(unserved) >= USING_AN_INDEX
-
-
