@@ -14,7 +14,10 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..rewrites.rewritten import StandIn
 
@@ -23,6 +26,9 @@ _SCANS: ContextVar[list[ScanKey] | None] = ContextVar("lance_scan_watch", defaul
 _STAND_INS: ContextVar[Mapping[Any, Mapping[Hashable, Any]] | None] = ContextVar(
     "lance_stand_ins", default=None
 )
+_NO_FILTER: Final = str(None)
+_TRUE: Final = (str(pa.scalar(True)), str(pc.scalar(True)))
+
 # By the table's id: a thread must not hold a table.
 _COLUMNS: ContextVar[tuple[int, tuple[str, ...] | None] | None] = ContextVar(
     "lance_scanner_columns", default=None
@@ -79,7 +85,7 @@ def fragments_asked(table: Any, filter: Any) -> Any | None:
     asked = _COLUMNS.get()
     _COLUMNS.set(None)
     columns = asked[1] if asked is not None and asked[0] == id(table) else None
-    key = ScanKey(columns, str(filter))
+    key = ScanKey(columns, _NO_FILTER if str(filter) in _TRUE else str(filter))
     planned = _SCANS.get()
     if planned is not None:
         planned.append(key)

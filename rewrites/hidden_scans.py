@@ -93,7 +93,12 @@ def _like(printed: _Printed, flat: Analysis) -> PlannedScan | None:
 
 def _printed(found: FoundScan) -> _Printed:
     above = None if found.predicate is None else found.plan.display()
-    return above, found.scan.display()
+    return above, _unfiltered(found.scan.display())
+
+
+def _unfiltered(scan: str) -> str:
+    """The line of a scan without a filter that is TRUE, which a subquery as a join may have."""
+    return scan.removesuffix(", full_filters=[Boolean(true)]")
 
 
 def _printed_scans(plan: LogicalPlan) -> Iterator[_Printed]:
@@ -102,7 +107,7 @@ def _printed_scans(plan: LogicalPlan) -> Iterator[_Printed]:
         if line.lstrip(" ").startswith("TableScan:"):
             parent = _parent(lines, at)
             above = parent if parent is not None and parent.startswith("Filter:") else None
-            yield above, line.lstrip(" ")
+            yield above, _unfiltered(line.lstrip(" "))
 
 
 def _parent(lines: Sequence[str], at: int) -> str | None:

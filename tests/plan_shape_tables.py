@@ -44,7 +44,7 @@ def store_tables(folder: Path) -> tuple[TwiceStored, ...]:
     Of each table some rows are deleted and some lie in fragments that no index covers.
     """
     draw = random.Random(5)
-    tables = (
+    return (
         store_twice(
             folder,
             "images",
@@ -78,7 +78,6 @@ def store_tables(folder: Path) -> tuple[TwiceStored, ...]:
             appended=reviews(draw, range(200, 220)),
         ),
     )
-    return tables
 
 
 def session(tables: Sequence[TwiceStored], *, use_indexes: bool) -> LanceSessionContext:

@@ -621,7 +621,8 @@ PLAN_SHAPES: tuple[PlanShape, ...] = (
         "COPY (SELECT shot, place FROM images WHERE array_has(tags, 'night') ORDER BY shot) "
         "TO '{folder}/nights.parquet' STORED AS PARQUET",
         then=(
-            "CREATE OR REPLACE EXTERNAL TABLE nights STORED AS PARQUET LOCATION '{folder}/nights.parquet'",
+            "CREATE OR REPLACE EXTERNAL TABLE nights STORED AS PARQUET "
+            "LOCATION '{folder}/nights.parquet'",
             "SELECT * FROM nights",
         ),
     ),

@@ -1,8 +1,8 @@
 """Each of the hundred plan shapes gives plain DataFusion's answer, and nearly all use an index.
 
 A statement runs in a session with indexes, in one without, and over the rows in memory. Whether
-it uses an index is seen in EXPLAIN; for one that writes, and for EXECUTE, in what ran. The run ends with the list
-of those that do not, and with what EXPLAIN notes of them.
+it uses an index is seen in EXPLAIN; for one that writes, and for EXECUTE, in what ran. The run
+ends with the list of those that do not, and with what EXPLAIN notes of them.
 """
 
 from __future__ import annotations
