@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
 from datafusion import SessionContext
+from datafusion.expr import Expr
 from datafusion.plan import LogicalPlan
 
-from ..indexes.query import Query
+from ..indexes.query import And, Query, Superset
 from .environment import Environment, SearchableTable
 from .indexed_scan import IndexedScan
-from .predicate import ReadPredicate, read_predicate
+from .predicate import Leaf, ReadPredicate, read_predicate
+from .row_demands import RowDemand, row_demands, true_on_missing_row
 from .rules import read_leaf
 from .scans import FoundScan, find_scans
 
@@ -25,7 +28,10 @@ Notes = dict[str, None]
 
 @dataclass(frozen=True, slots=True)
 class ServedScan:
-    """A filtered scan that indexes answer on the fragments in `covered`."""
+    """A scan that indexes answer on the fragments in `covered`.
+
+    `read` is the filter right above it. `query` also holds what predicates further up demand.
+    """
 
     found: FoundScan
     table: SearchableTable
@@ -92,10 +98,12 @@ def analyse(plan: LogicalPlan, context: SessionContext, environment: Environment
     else:
         tables = tuple(_asked(scan, context, environment) for scan in scans)
     notes: Notes = {}
+    demands = row_demands(optimized)
     served = tuple(
         one
         for scan, table in zip(scans, tables, strict=True)
-        if table is not None and (one := _serve(scan, table, notes)) is not None
+        if table is not None
+        and (one := _serve(scan, table, demands.get(scan.path, ()), notes)) is not None
     )
     return Analysis(context, plan, optimized, scans, tables, served, notes)
 
@@ -122,22 +130,67 @@ def _asked(
     return asked[0] if asked else None
 
 
-def _serve(found: FoundScan, table: SearchableTable, notes: Notes) -> ServedScan | None:
-    if found.predicate is None:
+def _serve(
+    found: FoundScan, table: SearchableTable, demands: Sequence[RowDemand], notes: Notes
+) -> ServedScan | None:
+    read = ReadPredicate(None, (), ())
+    if found.predicate is not None:
+        scan = IndexedScan(found.reference[-1], found.plan, table.schema, table.snapshot)
+        read = _read(found.predicate, scan, notes, lambda leaf: read_leaf(leaf, scan))
+    wanted = [] if read.query is None else [read.query]
+    wanted += _demanded(found, table, demands, notes)
+    query, covered = None, frozenset[int]()
+    # What is demanded from above only narrows, so it is left out where it covers less.
+    for one in wanted:
+        both = one if query is None else And((query, one))
+        shared = _covered(both, table)
+        if query is None or shared == covered:
+            query, covered = both, shared
+    if query is None:
         return None
-    scan = IndexedScan(found.reference[-1], found.plan, table.schema, table.snapshot)
+    if not covered:
+        notes[f"table {found.reference[-1]}: no fragment is covered by all of the indexes"] = None
+        return None
+    return ServedScan(found, table, read, query, covered)
+
+
+def _covered(query: Query, table: SearchableTable) -> frozenset[int]:
+    """The fragments that every index of the query covers."""
+    return table.shown_fragments.intersection(
+        *(table.snapshot.covered_fragments(index) for index in query.indexes)
+    )
+
+
+def _demanded(
+    found: FoundScan, table: SearchableTable, demands: Sequence[RowDemand], notes: Notes
+) -> Iterator[Query]:
+    """What predicates further up say of the rows of a scan, as supersets."""
+    for demand in demands:
+        scan = IndexedScan(
+            found.reference[-1], demand.stated_by, table.schema, table.snapshot, demand.names
+        )
+        read = _read(
+            demand.predicate,
+            scan,
+            notes,
+            lambda leaf, demand=demand, scan=scan: (
+                read_leaf(leaf, scan) if demand.concerns(leaf) else None
+            ),
+        )
+        if read.query is None:
+            continue
+        reason = demand.barrier
+        if reason is None and demand.may_miss and true_on_missing_row(read.query):
+            reason = "it is TRUE where an outer join finds no row of the table"
+        if reason is None:
+            yield Superset(read.query)
+        else:
+            notes[f"table {scan.table_name}: {read.query}: {reason}"] = None
+
+
+def _read(predicate: Expr, scan: IndexedScan, notes: Notes, leaf: Leaf) -> ReadPredicate:
     read = read_predicate(
-        found.predicate,
-        lambda leaf: read_leaf(leaf, scan),
-        lambda reason: scan.notes.append(f"table {scan.table_name}: {reason}"),
+        predicate, leaf, lambda reason: scan.notes.append(f"table {scan.table_name}: {reason}")
     )
     notes.update(dict.fromkeys(scan.notes))
-    if read.query is None:
-        return None
-    covered = table.shown_fragments.intersection(
-        *(table.snapshot.covered_fragments(index) for index in read.query.indexes)
-    )
-    if not covered:
-        notes[f"table {scan.table_name}: no fragment is covered by all of the indexes"] = None
-        return None
-    return ServedScan(found, table, read, read.query, covered)
+    return read

@@ -65,13 +65,13 @@ def _leaf(
 ) -> DataFrame:
     """The filtered scan, from the index where it covers and by scanning where not."""
     found, read = served.found, served.read
-    assert found.predicate is not None, "a scan without a filter is not served"
+    filters = () if found.predicate is None else (found.predicate,)
     leaf = _scan(found, name, scan, (*found.pushed, *read.leftover, *read.recheck), scanned)
     rest = served.table.shown_fragments - served.covered
     if not rest:
         return leaf
     rest_scan = environment.rest_scan(served.table, rest)
-    other = _scan(found, f"{name}_rest", rest_scan, (*found.pushed, found.predicate), scanned)
+    other = _scan(found, f"{name}_rest", rest_scan, (*found.pushed, *filters), scanned)
     return leaf.union(other).alias(quoted(found.reference))
 
 
