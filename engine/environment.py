@@ -39,11 +39,13 @@ class SessionEnvironment:
         *,
         names_scans: bool = False,
         runs_unchanged: bool = True,
+        rebuilds: bool = True,
     ) -> None:
         self._context = context
         self._plans = plans
         self.names_scans = names_scans
         self.runs_unchanged = runs_unchanged
+        self.rebuilds = rebuilds
 
     def flat_context(self) -> SessionContext:
         return self._analysing(self._context.copied_config().set(_NESTED_SUBQUERIES, "false"))
@@ -137,15 +139,21 @@ def execution_of(
     *,
     names_scans: bool = False,
     runs_unchanged: bool = True,
+    rebuilds: bool = True,
 ) -> Execution:
     """What to run for a DataFrame of the context: its plan with index scans where they serve.
 
     `plans` are those that came before in the session as it is, if it remembers any. With
     `names_scans` the index scans are found in its text by the names of `Execution.index_scans`.
-    `runs_unchanged` says that just this DataFrame is planned, and none built on it.
+    `runs_unchanged` says that just this DataFrame is planned, and none built on it. Without
+    `rebuilds` the plan stays as it is, and only other rows come from its tables.
     """
     environment = SessionEnvironment(
-        context, plans, names_scans=names_scans, runs_unchanged=runs_unchanged
+        context,
+        plans,
+        names_scans=names_scans,
+        runs_unchanged=runs_unchanged,
+        rebuilds=rebuilds,
     )
     rewritten = rewrite(dataframe, environment)
     if rewritten.plan is None:

@@ -68,6 +68,11 @@ def is_query(dataframe: DataFrame) -> bool:
     return not _root(dataframe).startswith(_STATEMENTS)
 
 
+def writes(dataframe: DataFrame) -> bool:
+    """Whether the DataFrame is a statement that writes the rows of a query: INSERT or COPY."""
+    return _root(dataframe) in ("Dml", "CopyTo")
+
+
 _STATEMENTS = ("Analyze", "CopyTo", "Create", "Dml", "Drop", "Explain", "Prepare")
 
 

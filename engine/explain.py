@@ -22,6 +22,7 @@ from .explain_text import (
     label_logical_json,
     label_physical,
     label_physical_json,
+    label_scan_lines,
     number_of_fragments,
     under_table_name,
     without_view,
@@ -47,9 +48,12 @@ def explain_statement(dataframe: DataFrame, context: SessionContext) -> DataFram
     """
     plan = dataframe.logical_plan()
     query = context.create_dataframe_from_logical_plan(plan.inputs()[0])
-    if not is_query(query):
-        return dataframe
-    rows = explain(query, ExplainOptions.of(plan), context)
+    options = ExplainOptions.of(plan)
+    rows = (
+        explain(query, options, context)
+        if is_query(query)
+        else _explained_as_it_is(dataframe, query, options, context)
+    )
     return dataframe if rows is None else context.read_batch(rows)
 
 
@@ -66,6 +70,29 @@ def explain(
         return None
     with execution.activate():
         rows = _datafusion_rows(execution.dataframe, options, context)
+    return _finished(rows, execution, query, options, context)
+
+
+def _explained_as_it_is(
+    statement: DataFrame, query: DataFrame, options: ExplainOptions, context: SessionContext
+) -> pa.RecordBatch | None:
+    """The rows of the EXPLAIN of a statement that writes, which is no part of a query."""
+    execution = execution_of(query, context, names_scans=True, rebuilds=False)
+    if not execution.uses_index and not execution.notes:
+        return None
+    with execution.activate():
+        explained = statement.to_pydict()
+    rows = list(zip(explained["plan_type"], explained["plan"], strict=True))
+    return _finished(rows, execution, query, options, context)
+
+
+def _finished(
+    rows: Rows,
+    execution: Execution,
+    query: DataFrame,
+    options: ExplainOptions,
+    context: SessionContext,
+) -> pa.RecordBatch:
     if execution.uses_index:
         rows = _labelled(rows, execution, query, options, context)
     if execution.notes:
@@ -91,6 +118,9 @@ def _labelled(
         order = [by_name.get(key) or bound.get(key) for key in numbered]
         names = {**by_name, **_printed_names(plan, bound)}
         text = _label(kind, plan, options.format, names, order)
+        for one, label in bound.items():
+            if one.key is not None:
+                text = label_scan_lines(text, one.printed, label)
         for name, label in by_name.items():
             text = under_table_name(text, name, label.table)
         labelled.append((kind, text))
@@ -137,7 +167,7 @@ def _orders(
         return
     execution, by_number = probed(query, context)
     with execution.activate():
-        if options.verbose and not options.analyze:
+        if options.verbose and not options.analyze and is_query(query):
             plans = [plan for _, plan in _datafusion_rows(execution.dataframe, options, context)]
         else:
             plans = [execution.dataframe.execution_plan().display_indent()] * len(rows)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,6 +33,22 @@ def label_logical(plan: str, labels: Labels) -> str:
             lambda found, text=label.text: text + ("," if found[1] == " " else ""),
             plan,
         )
+    return plan
+
+
+def label_scan_lines(plan: str, lines: Iterable[str], label: ScanLabel) -> str:
+    """An indented logical plan, of whose scans just those that are printed as `lines` are meant.
+
+    >>> label = ScanLabel("t", (("index", "tags_idx"),))
+    >>> plan = "TableScan: t projection=[id]\\nTableScan: t projection=[id, k]"
+    >>> print(label_scan_lines(plan, ["TableScan: t projection=[id]"], label))
+    IndexScan: table=t, index=tags_idx, projection=[id]
+    TableScan: t projection=[id, k]
+    """
+    for line in lines:
+        rest = _SCAN_NAME.sub("", line).lstrip(", ")
+        labelled = f"{label.text}, {rest}" if rest else label.text
+        plan = re.sub(rf"{re.escape(line)}(?=[\n\\\"]|$)", lambda _, text=labelled: text, plan)
     return plan
 
 
@@ -138,6 +154,8 @@ def number_of_fragments(plan: str) -> list[int]:
     """What each DatasetExec of an indented physical plan prints as its partitions, in order."""
     return [int(found[3]) for found in _LEAF_LINE.finditer(plan)]
 
+
+_SCAN_NAME = re.compile(r"^TableScan: .+?(?= projection=\[|, \w+=|$)")
 
 _LEAF_LINE = re.compile(r"^( *)DatasetExec: (number_of_fragments=(\d+).*)$", re.MULTILINE)
 

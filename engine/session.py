@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -24,9 +25,10 @@ from ..rewrites.plan_memory import PlanMemory
 from ..udfs.elements.planning import Readers
 from ..udfs.elements.statement import AnyElementStatements
 from .adoption import Method, inherit
+from .created_table import creation_of
 from .dataframe import LanceDataFrame
 from .environment import execution_of
-from .execution import Execution, explains, is_query
+from .execution import Execution, explains, is_query, writes
 from .explain import explain_statement
 from .index_creation import create_index
 from .registry import RegisteredTable, Terms, find_table, open_table, source_of
@@ -295,14 +297,19 @@ class LanceSessionContext(SessionContext):
         param_values: dict[str, Any] | None,
         named_params: dict[str, Any],
     ) -> LanceDataFrame:
-        remembered = self._state.remembered
-        readers = None if remembered is None else remembered.readers
-        planned = self._any_element.sql(
-            self.undisclosed, query, options, param_values, named_params, readers
-        )
-        if planned is None:
-            planned = SessionContext.sql(self, query, options, param_values, **named_params)
-        return LanceDataFrame(planned.df, self)
+        def planned(text: str) -> DataFrame:
+            remembered = self._state.remembered
+            readers = None if remembered is None else remembered.readers
+            calling = self._any_element.sql(
+                self.undisclosed, text, options, param_values, named_params, readers
+            )
+            if calling is not None:
+                return calling
+            return SessionContext.sql(self, text, options, param_values, **named_params)
+
+        creation = creation_of(query, planned, self.undisclosed) if self.use_indexes else None
+        with nullcontext() if creation is None else creation.activate():
+            return LanceDataFrame(planned(query).df, self)
 
     def _changed(self) -> None:
         """Forgets what may be otherwise from now on, and with it the tables that it holds."""
@@ -368,7 +375,7 @@ class LanceSessionContext(SessionContext):
             return Execution(plain)
         if explains(plain):
             return Execution(explain_statement(plain, self.undisclosed))
-        if not is_query(plain):
+        if not is_query(plain) and not writes(plain):
             return Execution(plain)
         remembered = self._state.remembered
         plans = None if remembered is None else remembered.plans

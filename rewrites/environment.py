@@ -36,11 +36,13 @@ class Environment(Protocol):
     """The session's side of a rewrite.
 
     `names_scans` says that index scans have to be found again by name in a plan's text,
-    `runs_unchanged` that what runs is the plan that is rewritten and no other one over it.
+    `runs_unchanged` that what runs is the plan that is rewritten and no other one over it, and
+    `rebuilds` that another plan may run in its place.
     """
 
     names_scans: bool
     runs_unchanged: bool
+    rebuilds: bool
 
     def flat_context(self) -> SessionContext:
         """A private context whose optimizer turns uncorrelated scalar subqueries into joins."""

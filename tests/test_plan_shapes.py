@@ -22,7 +22,7 @@ from .oracle_rows import Comparison, TwiceStored
 from .plan_shape_tables import memory, session, store_tables
 from .plan_shapes import PLAN_SHAPES, PlanShape
 
-USING_AN_INDEX = 79
+USING_AN_INDEX = 99
 
 
 class Runs:
