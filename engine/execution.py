@@ -69,8 +69,8 @@ def is_query(dataframe: DataFrame) -> bool:
 
 
 def writes(dataframe: DataFrame) -> bool:
-    """Whether the DataFrame is a statement that writes the rows of a query: INSERT or COPY."""
-    return _root(dataframe) in ("Dml", "CopyTo")
+    """Whether the DataFrame writes the rows of a query: INSERT, COPY or CREATE TABLE AS."""
+    return _root(dataframe) in ("Dml", "CopyTo", "CreateMemoryTable")
 
 
 _STATEMENTS = ("Analyze", "CopyTo", "Create", "Dml", "Drop", "Explain", "Prepare")

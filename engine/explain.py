@@ -13,7 +13,7 @@ from datafusion.expr import Expr
 from ..rewrites.names import quoted, requoted
 from ..rewrites.rewritten import StandIn
 from .environment import execution_of
-from .execution import Execution, is_query
+from .execution import Execution, is_query, writes
 from .explain_options import ExplainOptions
 from .explain_probe import probed
 from .explain_text import (
@@ -29,6 +29,7 @@ from .explain_text import (
 )
 from .explain_tree import label_tree
 from .private_session import CATALOG, SCHEMA, private_session
+from .registry import RegisteredTable
 from .scan_label import ScanLabel, label_of
 
 Rows = list[tuple[str, str]]
@@ -49,11 +50,12 @@ def explain_statement(dataframe: DataFrame, context: SessionContext) -> DataFram
     plan = dataframe.logical_plan()
     query = context.create_dataframe_from_logical_plan(plan.inputs()[0])
     options = ExplainOptions.of(plan)
-    rows = (
-        explain(query, options, context)
-        if is_query(query)
-        else _explained_as_it_is(dataframe, query, options, context)
-    )
+    if is_query(query):
+        rows = explain(query, options, context)
+    elif writes(query):
+        rows = _explained_as_it_is(dataframe, query, options, context)
+    else:
+        rows = None
     return dataframe if rows is None else context.read_batch(rows)
 
 
@@ -112,15 +114,15 @@ def _labelled(
     ran = options.measures
     by_name = {name: label_of(scan, ran=ran) for name, scan in execution.index_scans.items()}
     bound = {one: label_of(one.provider.index_scan, ran=ran) for one in execution.bound}
+    lines = {
+        line: label for one, label in bound.items() if one.key is not None for line in one.printed
+    }
     orders = _orders(rows, query, options, context)
     labelled = []
     for (kind, plan), numbered in zip(rows, orders, strict=True):
         order = [by_name.get(key) or bound.get(key) for key in numbered]
         names = {**by_name, **_printed_names(plan, bound)}
-        text = _label(kind, plan, options.format, names, order)
-        for one, label in bound.items():
-            if one.key is not None:
-                text = label_scan_lines(text, one.printed, label)
+        text = _label(kind, plan, options.format, names, lines, order)
         for name, label in by_name.items():
             text = under_table_name(text, name, label.table)
         labelled.append((kind, text))
@@ -132,16 +134,22 @@ def _label(
     plan: str,
     format: str,
     names: Mapping[str, ScanLabel],
+    lines: Mapping[str, ScanLabel],
     order: Sequence[ScanLabel | None],
 ) -> str:
     physical = "physical" in kind or "Metrics" in kind
     if format == "pgjson" and plan.startswith("["):
-        return label_physical_json(plan, order) if physical else label_logical_json(plan, names)
+        if physical:
+            return label_physical_json(plan, order)
+        return label_logical_json(plan, names, lines)
     if format == "graphviz":
-        return label_graphviz(plan, names)
+        quoted_lines = {line: label.quoted() for line, label in lines.items()}
+        return label_scan_lines(label_graphviz(plan, names), quoted_lines)
     if format == "tree":
         return label_tree(plan, order)
-    return label_physical(plan, order) if physical else label_logical(plan, names)
+    if physical:
+        return label_physical(plan, order)
+    return label_scan_lines(label_logical(plan, names), lines)
 
 
 def _printed_names(plan: str, bound: Mapping[StandIn, ScanLabel]) -> dict[str, ScanLabel]:
@@ -153,8 +161,13 @@ def _printed_names(plan: str, bound: Mapping[StandIn, ScanLabel]) -> dict[str, S
         name: label
         for one, label in bound.items()
         for name in found
-        if one.key is None and name.rpartition(".")[2] == one.table.bare_name
+        if one.key is None and name.rpartition(".")[2] == _bare_name(one)
     }
+
+
+def _bare_name(bound: StandIn) -> str:
+    assert isinstance(bound.table, RegisteredTable)
+    return bound.table.bare_name
 
 
 def _orders(
