@@ -18,7 +18,11 @@ _STATEMENT: Final = re.compile(
 
 
 def creation_of(
-    statement: str, plan: Callable[[str], DataFrame], context: SessionContext
+    statement: str,
+    plan: Callable[[str], DataFrame],
+    context: SessionContext,
+    *,
+    use_indexes: bool,
 ) -> Execution | None:
     """How to run a statement that creates a table from a query; None for any other statement.
 
@@ -31,10 +35,10 @@ def creation_of(
         explained = plan(f"EXPLAIN {statement}").logical_plan().inputs()[0]
         if not explained.display().startswith("CreateMemoryTable:"):
             return None
-        # DataFusion optimizes the query once before it runs it as one.
         query = context.create_dataframe_from_logical_plan(explained.inputs()[0])
+        # DataFusion optimizes the query once before it runs it as one.
         optimized = query.optimized_logical_plan()
-        query = context.create_dataframe_from_logical_plan(optimized)
-        return execution_of(query, context, rebuilds=False)
     except Exception:  # what is wrong with the statement it says itself
         return None
+    query = context.create_dataframe_from_logical_plan(optimized)
+    return execution_of(query, context, rebuilds=False) if use_indexes else Execution(query)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -30,6 +29,7 @@ from .dataframe import LanceDataFrame
 from .environment import execution_of
 from .execution import Execution, explains, is_query, writes
 from .explain import explain_statement
+from .filter_pushdown import is_inexpressible, leaving_filters
 from .index_creation import create_index
 from .registry import RegisteredTable, Terms, find_table, open_table, source_of
 from .scan_identity import watch
@@ -297,19 +297,31 @@ class LanceSessionContext(SessionContext):
         param_values: dict[str, Any] | None,
         named_params: dict[str, Any],
     ) -> LanceDataFrame:
-        def planned(text: str) -> DataFrame:
-            remembered = self._state.remembered
-            readers = None if remembered is None else remembered.readers
+        remembered = self._state.remembered
+        present = None if remembered is None else remembered.readers
+
+        def planned(text: str, context: SessionContext, readers: Readers | None) -> DataFrame:
             calling = self._any_element.sql(
-                self.undisclosed, text, options, param_values, named_params, readers
+                context, text, options, param_values, named_params, readers
             )
             if calling is not None:
                 return calling
-            return SessionContext.sql(self, text, options, param_values, **named_params)
+            return SessionContext.sql(context, text, options, param_values, **named_params)
 
-        creation = creation_of(query, planned, self.undisclosed) if self.use_indexes else None
-        with nullcontext() if creation is None else creation.activate():
-            return LanceDataFrame(planned(query).df, self)
+        own = self.undisclosed
+        creation = creation_of(
+            query, lambda text: planned(text, own, present), own, use_indexes=self.use_indexes
+        )
+        if creation is None:
+            return LanceDataFrame(planned(query, own, present).df, self)
+        try:
+            with creation.activate():
+                return LanceDataFrame(planned(query, own, present).df, self)
+        except Exception as error:
+            if not is_inexpressible(error):
+                raise
+            # Its query could not be planned, so there is no table yet.
+            return LanceDataFrame(planned(query, leaving_filters(own), None).df, self)
 
     def _changed(self) -> None:
         """Forgets what may be otherwise from now on, and with it the tables that it holds."""

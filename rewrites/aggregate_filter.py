@@ -7,6 +7,7 @@ from typing import Final
 from datafusion.expr import Expr
 
 from ..indexes.message_set import MessageSet
+from .aliases import unaliased
 
 _FILTER: Final = " FILTER (WHERE "
 
@@ -25,11 +26,14 @@ _SET: Final = MessageSet(
 def aggregate_filter(call: Expr) -> Expr | None:
     """The predicate of a call's FILTER; None where it has none, or where it cannot be read.
 
+    The call may have aliases.
+
     >>> from datafusion import col, functions as f, lit
     >>> print(aggregate_filter(f.count(col("a"), filter=col("a") > lit(1))))
     Expr(a > Int64(1))
     >>> aggregate_filter(f.count(col("a")))
     """
+    call = unaliased(call)
     if call.variant_name() != "AggregateFunction" or _FILTER not in call.canonical_name():
         return None
     try:

@@ -22,6 +22,7 @@ from datafusion.expr import Expr
 from datafusion.plan import LogicalPlan
 
 from .aggregate_filter import aggregate_filter
+from .aliases import unaliased
 from .spine import Path
 
 _WITH_BOTH_SIDES = ("Inner", "Left", "Right", "Full")
@@ -89,7 +90,7 @@ def _trace(plan: LogicalPlan, path: Path, position: int, way: _Way) -> Trace | N
     if kind == "WindowExpr":
         return _below_window(node, inputs[0], below, position, way)
     if kind == "Aggregate":
-        return _below_groups(node, inputs[0], below, position, way)
+        return _below_groups(plan, inputs[0], below, position, way)
     if kind == "Join":
         return _below_join(node, inputs, path, position, way)
     return None
@@ -97,8 +98,7 @@ def _trace(plan: LogicalPlan, path: Path, position: int, way: _Way) -> Trace | N
 
 def _below_expression(expression: Expr, plan: LogicalPlan, path: Path, way: _Way) -> Trace | None:
     """The column that an expression over the plan's output is, under whatever alias."""
-    while expression.variant_name() == "Alias":
-        expression = Expr(expression.to_variant().expr())
+    expression = unaliased(expression)
     if expression.variant_name() != "Column":
         return None
     names, column = _names(plan), expression.to_variant().qualified_name()
@@ -121,21 +121,25 @@ def _below_window(
 
 
 def _below_groups(
-    node: Any, plan: LogicalPlan, path: Path, position: int, way: _Way
+    groups: LogicalPlan, plan: LogicalPlan, path: Path, position: int, way: _Way
 ) -> Trace | None:
+    node = groups.to_variant()
     keys = [Expr(key) for key in node.group_by_exprs()]
     if any(key.variant_name() == "GroupingSet" for key in keys):
         return None
     if position < len(keys):
         return _below_expression(keys[position], plan, path, way)
-    call = Expr(node.aggregate_exprs()[position - len(keys)])
-    grouped = [key.canonical_name() for key in keys]
+    call = unaliased(Expr(node.aggregate_exprs()[position - len(keys)]))
+    grouped = [unaliased(key).canonical_name() for key in keys]
     if call.variant_name() != "AggregateFunction" or aggregate_filter(call) is not None:
         return None
-    # The first value of a key is the key: DISTINCT ON is planned so.
+    # The first value of a key is the key: DISTINCT ON is planned so. Only a plan as a whole
+    # shows whether the function is DataFusion's own.
     if call.to_variant().aggregate_type() != "first_value" or "FILTER" in call.canonical_name():
         return None
-    value = call.rex_call_operands()[0]
+    if 'name: "first_value"' in repr(groups):
+        return None
+    value = unaliased(call.rex_call_operands()[0])
     return _below_expression(value, plan, path, way) if value.canonical_name() in grouped else None
 
 

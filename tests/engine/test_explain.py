@@ -585,8 +585,12 @@ def test_explain_of_a_statement_that_writes_names_its_index_scans(
     ours, plain = (session.sql(f"EXPLAIN {options} {statement}") for session in sessions)
 
     assert ours.schema() == plain.schema()
+    listed, plainly = _without_addresses(ours), _without_addresses(plain)
+    if "error" in plainly[0]:
+        assert listed == plainly
+        return
     rows, plain_rows = (
-        {row["plan_type"]: row["plan"] for row in frame.to_pylist()} for frame in (ours, plain)
+        {row["plan_type"]: row["plan"] for row in listing} for listing in (listed, plainly)
     )
     assert list(rows) == list(plain_rows)
     for kind in {"logical_plan", "physical_plan"} & rows.keys():
