@@ -35,6 +35,10 @@ def with_bound_leaves(
         notes["a scan inside a subquery expression cannot be told from the others"] = None
         return None
     tables = dict.fromkeys(scan.table for scan in scans if scan.queries and scan.table is not None)
+    for served in flat.served:
+        if served.table not in tables:
+            reason = f"{_NOT_REBUILT} as it is no filter over the table holds the predicate"
+            notes[f"table {served.found.reference[-1]}: {reason}"] = None
     bound = [
         one
         for table in tables
