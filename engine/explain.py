@@ -137,7 +137,7 @@ def _label(
     lines: Mapping[str, ScanLabel],
     order: Sequence[ScanLabel | None],
 ) -> str:
-    physical = "physical" in kind or "Metrics" in kind
+    physical = _is_physical(kind)
     if format == "pgjson" and plan.startswith("["):
         if physical:
             return label_physical_json(plan, order)
@@ -150,6 +150,10 @@ def _label(
     if physical:
         return label_physical(plan, order)
     return label_scan_lines(label_logical(plan, names), lines)
+
+
+def _is_physical(kind: str) -> bool:
+    return "physical" in kind or "Metrics" in kind
 
 
 def _printed_names(plan: str, bound: Mapping[StandIn, ScanLabel]) -> dict[str, ScanLabel]:
@@ -174,8 +178,9 @@ def _orders(
     rows: Rows, query: DataFrame, options: ExplainOptions, context: SessionContext
 ) -> Iterator[list[Any]]:
     """For each row, the scans that the leaves of its physical plan read, in their order."""
-    if any(kind.endswith("_error") for kind, _ in rows):
-        # What cannot be planned has no leaves.
+    kinds = [kind for kind, _ in rows]
+    if any(kind.endswith("_error") for kind in kinds) or not any(map(_is_physical, kinds)):
+        # What is not or cannot be planned has no leaves.
         yield from ([] for _ in rows)
         return
     execution, by_number = probed(query, context)

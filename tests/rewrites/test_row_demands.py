@@ -188,7 +188,8 @@ def test_a_registered_first_value_is_not_datafusions(tables: tuple[TwiceStored, 
         "WHERE array_has(t, 'night')"
     )
 
-    Comparison().assert_equal(*(context.sql(query) for context in contexts), query)
+    ours, plain = (context.sql(query) for context in contexts)
+    Comparison().assert_equal(ours, plain, query)
 
 
 def test_the_filter_of_a_call() -> None:
