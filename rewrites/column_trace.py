@@ -25,6 +25,8 @@ from .aggregate_filter import aggregate_filter
 from .aliases import unaliased
 from .spine import Path
 
+_LIMIT = "it is above a LIMIT"
+
 _WITH_BOTH_SIDES = ("Inner", "Left", "Right", "Full")
 _MAY_MISS_LEFT = ("Right", "Full")
 _MAY_MISS_RIGHT = ("Left", "Full")
@@ -72,8 +74,8 @@ def _trace(plan: LogicalPlan, path: Path, position: int, way: _Way) -> Trace | N
     kind = type(node).__name__
     below = (*path, 0)
     if kind == "TableScan":
-        name = node.projection()[position][1]
-        return Trace(path, name, way.may_miss, way.barrier)
+        limited = way if node.fetch() is None else way.blocked(_LIMIT)
+        return Trace(path, node.projection()[position][1], way.may_miss, limited.barrier)
     if kind == "Filter":
         if type(inputs[0].to_variant()).__name__ == "TableScan":
             below = path
@@ -81,10 +83,10 @@ def _trace(plan: LogicalPlan, path: Path, position: int, way: _Way) -> Trace | N
     if kind == "SubqueryAlias":
         return _trace(inputs[0], below, position, way)
     if kind == "Sort":
-        limited = way if node.get_fetch_val() is None else way.blocked("it is above a LIMIT")
+        limited = way if node.get_fetch_val() is None else way.blocked(_LIMIT)
         return _trace(inputs[0], below, position, limited)
     if kind == "Limit":
-        return _trace(inputs[0], below, position, way.blocked("it is above a LIMIT"))
+        return _trace(inputs[0], below, position, way.blocked(_LIMIT))
     if kind == "Projection":
         return _below_expression(Expr(node.projections()[position]), inputs[0], below, way)
     if kind == "WindowExpr":

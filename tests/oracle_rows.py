@@ -22,7 +22,7 @@ from types import MappingProxyType
 import lance
 import pyarrow as pa
 import pyarrow.compute as pc
-from datafusion import DataFrame, SessionContext
+from datafusion import DataFrame, SessionConfig, SessionContext
 
 from datafusion_lance.indexes.list_element.builder import create_list_element
 
@@ -85,9 +85,11 @@ def _delete(dataset: lance.LanceDataset, key: str, keys: Sequence[int]) -> None:
         dataset.delete(f"{key} IN ({', '.join(map(str, keys))})")
 
 
-def memory_context(tables: Sequence[TwiceStored]) -> SessionContext:
+def memory_context(
+    tables: Sequence[TwiceStored], config: SessionConfig | None = None
+) -> SessionContext:
     """Plain DataFusion over the rows in memory: the oracle."""
-    context = SessionContext()
+    context = SessionContext(config)
     for table in tables:
         none = pa.RecordBatch.from_pylist([], schema=table.rows.schema)
         context.register_record_batches(table.name, [table.rows.to_batches() or [none]])
