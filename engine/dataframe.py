@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from datafusion import DataFrame
+from datafusion import DataFrame, functions
 from datafusion.catalog import Table
 from datafusion.dataframe import ExplainAnalyzeLevel, ExplainFormat, ExplainMetricCategory
 from datafusion.expr import Expr
@@ -114,6 +114,11 @@ class LanceDataFrame(DataFrame):
         return self._run(
             lambda dataframe: dataframe.execution_plan(), self._last, runs_unchanged=True
         )
+
+    def count(self) -> int:
+        """The number of rows, by a query that counts them."""
+        counted = self.aggregate([], [functions.count_star().alias("rows")])
+        return counted.to_pydict()["rows"][0]
 
     def show(self, num: int = 20) -> None:
         """Prints the first `num` rows; of an EXPLAIN all of them, as DataFusion does."""
