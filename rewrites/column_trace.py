@@ -118,7 +118,7 @@ def _below_window(
         for call in node.get_window_expr()
     ]
     if not all(names[position] in keys for keys in partitions):
-        way = way.blocked("it is above a window that is not partitioned by it alone")
+        way = way.blocked("it is above a window that is not partitioned by its column")
     return _trace(plan, path, position, way)
 
 

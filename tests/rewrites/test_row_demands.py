@@ -136,12 +136,12 @@ BLOCKED = [
     (
         "SELECT * FROM (SELECT shot, tags, row_number() OVER (ORDER BY shot) AS r FROM images) "
         "WHERE array_has(tags, 'night')",
-        "it is above a window that is not partitioned by it alone",
+        "it is above a window that is not partitioned by its column",
     ),
     (
         "SELECT * FROM (SELECT tags, max(shot) OVER (PARTITION BY tags) AS a, max(shot) OVER "
         "(PARTITION BY place) AS b FROM images) WHERE array_has(tags, 'night')",
-        "it is above a window that is not partitioned by it alone",
+        "it is above a window that is not partitioned by its column",
     ),
     (
         "SELECT place, count(*) FILTER (WHERE array_has(tags, 'night')) AS n FROM images "
