@@ -116,7 +116,9 @@ class LanceDataFrame(DataFrame):
         )
 
     def count(self) -> int:
-        """The number of rows, by a query that counts them."""
+        """The number of rows; of a query's, by a query that counts them."""
+        if not is_query(self):
+            return self._run(lambda dataframe: dataframe.count())
         counted = self.aggregate([], [functions.count_star().alias("rows")])
         return counted.to_pydict()["rows"][0]
 
