@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from datafusion import DataFrame
+from datafusion import DataFrame, functions
 from datafusion.catalog import Table
 from datafusion.dataframe import ExplainAnalyzeLevel, ExplainFormat, ExplainMetricCategory
 from datafusion.expr import Expr
@@ -37,6 +37,23 @@ LOOKING = frozenset(
 # They return a DataFrame, but run this one for it.
 RUNNING = frozenset({"cache", "describe"})
 
+# They plan this DataFrame as it is, and none built on it: a count, say, reads other columns.
+UNCHANGED = frozenset(
+    {
+        "collect",
+        "collect_column",
+        "collect_partitioned",
+        "execute_stream",
+        "execute_stream_partitioned",
+        "execution_plan",
+        "to_arrow_table",
+        "to_pandas",
+        "to_polars",
+        "to_pydict",
+        "to_pylist",
+    }
+)
+
 # Its arguments are those of the function that it calls.
 PASSING_ON = frozenset({"transform"})
 
@@ -56,7 +73,10 @@ def _wrap(name: str, method: Method) -> Method:
 
     def running(self: LanceDataFrame, *args: Any, **kwargs: Any) -> Any:
         args, kwargs = self._bound(args, kwargs)
-        return self._run(lambda dataframe: method(dataframe, *args, **kwargs))
+        return self._run(
+            lambda dataframe: method(dataframe, *args, **kwargs),
+            runs_unchanged=name in UNCHANGED,
+        )
 
     return running
 
@@ -91,7 +111,16 @@ class LanceDataFrame(DataFrame):
         if explains(self):
             # Its rows are made by explaining, and by running for ANALYZE; this asks for neither.
             return DataFrame(self.df).execution_plan()
-        return self._run(lambda dataframe: dataframe.execution_plan(), self._last)
+        return self._run(
+            lambda dataframe: dataframe.execution_plan(), self._last, runs_unchanged=True
+        )
+
+    def count(self) -> int:
+        """The number of rows; of a query's, by a query that counts them."""
+        if not is_query(self):
+            return self._run(lambda dataframe: dataframe.count())
+        counted = self.aggregate([], [functions.count_star().alias("rows")])
+        return counted.to_pydict()["rows"][0]
 
     def show(self, num: int = 20) -> None:
         """Prints the first `num` rows; of an EXPLAIN all of them, as DataFusion does."""
@@ -172,10 +201,19 @@ class LanceDataFrame(DataFrame):
         others = [value for value in (*args, *kwargs.values()) if isinstance(value, DataFrame)]
         return bound((args, kwargs), Binding((self, *others), self.session.undisclosed))
 
-    def _run(self, run: Callable[[DataFrame], Any], execution: Execution | None = None) -> Any:
-        """What `run` gives for the rewritten DataFrame; `execution` where it is known."""
+    def _run(
+        self,
+        run: Callable[[DataFrame], Any],
+        execution: Execution | None = None,
+        *,
+        runs_unchanged: bool = False,
+    ) -> Any:
+        """What `run` gives for the rewritten DataFrame; `execution` where it is known.
+
+        `runs_unchanged` says that it plans just that one, and none built on it.
+        """
         try:
-            execution = execution or self._execution()
+            execution = execution or self._execution(runs_unchanged)
             with execution.activate():
                 result = run(execution.dataframe)
         except Exception as error:
@@ -185,8 +223,8 @@ class LanceDataFrame(DataFrame):
             return self.session.adopt(run(plain))
         return execution.adopt(self.session.adopt(result))
 
-    def _execution(self) -> Execution:
-        self._last = execution = self.session.execution(self)
+    def _execution(self, runs_unchanged: bool) -> Execution:
+        self._last = execution = self.session.execution(self, runs_unchanged=runs_unchanged)
         return execution
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from .index_scan import IndexScan
 from .lance_table import LanceTable
 from .registry import RegisteredTable
 from .row_filter import PredicateFilter
-from .scan_identity import stand_ins, watch
+from .scan_identity import ScanKey, stand_ins, watch, watch_scans
 
 _NESTED_SUBQUERIES = "datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery"
 _PUSH_LEAF_EXPRESSIONS = "datafusion.optimizer.enable_leaf_expression_pushdown"
@@ -41,10 +41,14 @@ class SessionEnvironment:
         plans: PlanMemory | None = None,
         *,
         names_scans: bool = False,
+        runs_unchanged: bool = True,
+        rebuilds: bool = True,
     ) -> None:
         self._context = context
         self._plans = plans
         self.names_scans = names_scans
+        self.runs_unchanged = runs_unchanged
+        self.rebuilds = rebuilds
 
     def flat_context(self) -> SessionContext:
         return self._analysing(self._context.copied_config().set(_NESTED_SUBQUERIES, "false"))
@@ -100,6 +104,11 @@ class SessionEnvironment:
     ) -> PredicateFilter:
         return PredicateFilter(_registered(table), reference, predicates, self._context)
 
+    def scan_key(self, context: SessionContext, scan: LogicalPlan) -> ScanKey | None:
+        with watch_scans() as planned, suppress(Exception):
+            context.create_dataframe_from_logical_plan(scan).execution_plan()
+        return planned[0] if len(planned) == 1 else None
+
     def index_scan(self, table: SearchableTable, query: Query, covered: frozenset[int]) -> Any:
         return IndexScan(_registered(table), table.snapshot, query, covered)
 
@@ -149,13 +158,23 @@ def execution_of(
     plans: PlanMemory | None = None,
     *,
     names_scans: bool = False,
+    runs_unchanged: bool = True,
+    rebuilds: bool = True,
 ) -> Execution:
     """What to run for a DataFrame of the context: its plan with index scans where they serve.
 
     `plans` are those that came before in the session as it is, if it remembers any. With
     `names_scans` the index scans are found in its text by the names of `Execution.index_scans`.
+    `runs_unchanged` says that just this DataFrame is planned, and none built on it. Without
+    `rebuilds` the plan stays as it is, and only other rows come from its tables.
     """
-    environment = SessionEnvironment(context, plans, names_scans=names_scans)
+    environment = SessionEnvironment(
+        context,
+        plans,
+        names_scans=names_scans,
+        runs_unchanged=runs_unchanged,
+        rebuilds=rebuilds,
+    )
     rewritten = rewrite(dataframe, environment)
     if rewritten.plan is None:
         return Execution(dataframe, notes=rewritten.notes)

@@ -9,6 +9,7 @@ from typing import Any
 
 from datafusion import DataFrame, RecordBatchStream
 
+from ..rewrites.rewritten import StandIn
 from .function_scan import FunctionScan
 from .index_errors import IndexedStream, own_errors
 from .index_scan import IndexScan
@@ -20,14 +21,14 @@ class Execution:
     """A plain DataFrame that gives the rows of another one.
 
     `index_scans` are the index scans in its plan, by the names of their tables there; `bound`
-    are those that `activate` puts in the place of registered tables, by those tables. `notes`
-    say why recognizable predicates are not served. `called` are the scans of table functions
-    that were planned while it was active.
+    are those that `activate` puts in the place of registered tables. `notes` say why
+    recognizable predicates are not served. `called` are the scans of table functions that were
+    planned while it was active.
     """
 
     dataframe: DataFrame
     index_scans: Mapping[str, Any] = field(default_factory=dict)
-    bound: Mapping[Any, Any] = field(default_factory=dict)
+    bound: tuple[StandIn, ...] = ()
     notes: tuple[str, ...] = ()
     binding: Callable[[], AbstractContextManager[None]] = nullcontext
     called: list[FunctionScan] = field(default_factory=list, compare=False)
@@ -48,7 +49,7 @@ class Execution:
     @property
     def searches(self) -> tuple[IndexScan, ...]:
         """The index scans that run, under whatever name."""
-        return (*self.index_scans.values(), *(scan.index_scan for scan in self.bound.values()))
+        return (*self.index_scans.values(), *(one.provider.index_scan for one in self.bound))
 
     def adopt(self, result: Any) -> Any:
         """Streams whose iteration raises errors as `activate` does; other results as they are."""
@@ -74,6 +75,11 @@ def explains(dataframe: DataFrame) -> bool:
 def is_query(dataframe: DataFrame) -> bool:
     """Whether the DataFrame is no statement around a query (COPY, INSERT, CREATE, EXPLAIN, ...)."""
     return not _root(dataframe).startswith(_STATEMENTS)
+
+
+def writes(dataframe: DataFrame) -> bool:
+    """Whether the DataFrame writes the rows of a query: INSERT, COPY or CREATE TABLE AS."""
+    return _root(dataframe) in ("Dml", "CopyTo", "CreateMemoryTable")
 
 
 _STATEMENTS = ("Analyze", "CopyTo", "Create", "Dml", "Drop", "Explain", "Prepare")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -11,8 +12,9 @@ from datafusion import DataFrame, SessionContext
 from datafusion.expr import Expr
 
 from ..rewrites.names import quoted, requoted
+from ..rewrites.rewritten import StandIn
 from .environment import execution_of
-from .execution import Execution, is_query
+from .execution import Execution, is_query, writes
 from .explain_calls import called_in, calls_in_turn, name_calls
 from .explain_options import ExplainOptions
 from .explain_probe import probed
@@ -22,6 +24,7 @@ from .explain_text import (
     label_logical_json,
     label_physical,
     label_physical_json,
+    label_scan_lines,
     number_of_fragments,
     under_table_name,
     without_view,
@@ -29,6 +32,7 @@ from .explain_text import (
 from .explain_tree import label_tree
 from .function_scan import FunctionScan
 from .private_session import CATALOG, SCHEMA, private_session
+from .registry import RegisteredTable
 from .scan_identity import stand_ins
 from .scan_label import ScanLabel, function_label, label_of
 
@@ -49,9 +53,13 @@ def explain_statement(dataframe: DataFrame, context: SessionContext) -> DataFram
     """
     plan = dataframe.logical_plan()
     query = context.create_dataframe_from_logical_plan(plan.inputs()[0])
-    if not is_query(query):
-        return dataframe
-    rows = explain(query, ExplainOptions.of(plan), context)
+    options = ExplainOptions.of(plan)
+    if is_query(query):
+        rows = explain(query, options, context)
+    elif writes(query):
+        rows = _explained_as_it_is(dataframe, query, options, context)
+    else:
+        rows = None
     return dataframe if rows is None else context.read_batch(rows)
 
 
@@ -63,20 +71,26 @@ def explain(
     A last row `index_notes` says why predicates are not served. None where DataFusion's own
     EXPLAIN has nothing to add to.
     """
-    execution = execution_of(query, context, names_scans=True)
-    calls = tuple(map(_Call, called_in(execution.dataframe)))
-    notes = (*execution.notes, *dict.fromkeys(note for call in calls for note in call.scan.notes))
-    if not execution.uses_index and not calls and not notes:
+    explained = _Explained(query, execution_of(query, context, names_scans=True))
+    if not explained.adds_to_datafusion:
         return None
-    with execution.activate(), stand_ins({call.scan: call.run for call in calls}):
-        rows = _datafusion_rows(execution.dataframe, options, context)
-    if execution.uses_index or calls:
-        rows = _labelled(rows, execution, calls, query, options, context)
-    if notes:
-        rows.append((NOTES, "\n".join(notes)))
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, pa.string()) for column in zip(*rows, strict=True)], schema=_SCHEMA
-    )
+    with explained.activate():
+        rows = _datafusion_rows(explained.execution.dataframe, options, context)
+    return _finished(rows, explained, options, context)
+
+
+def _explained_as_it_is(
+    statement: DataFrame, query: DataFrame, options: ExplainOptions, context: SessionContext
+) -> pa.RecordBatch | None:
+    """The rows of the EXPLAIN of a statement that writes, which is no part of a query."""
+    execution = execution_of(query, context, names_scans=True, rebuilds=False)
+    explained = _Explained(query, execution)
+    if not explained.adds_to_datafusion:
+        return None
+    with explained.activate():
+        printed = statement.to_pydict()
+    rows = list(zip(printed["plan_type"], printed["plan"], strict=True))
+    return _finished(rows, explained, options, context)
 
 
 class _Call:
@@ -90,28 +104,65 @@ class _Call:
         self.run = scan.again()
 
 
+class _Explained:
+    """A statement with what runs for it, and the calls of table functions in that."""
+
+    def __init__(self, query: DataFrame, execution: Execution) -> None:
+        self.query = query
+        self.execution = execution
+        self.calls = tuple(map(_Call, called_in(execution.dataframe)))
+        of_calls = (note for call in self.calls for note in call.scan.notes)
+        self.notes = (*execution.notes, *dict.fromkeys(of_calls))
+
+    @property
+    def names_scans(self) -> bool:
+        """Whether there is a scan that DataFusion's EXPLAIN does not name."""
+        return self.execution.uses_index or bool(self.calls)
+
+    @property
+    def adds_to_datafusion(self) -> bool:
+        """Whether there is anything that DataFusion's EXPLAIN does not tell."""
+        return self.names_scans or bool(self.notes)
+
+    @contextmanager
+    def activate(self) -> Iterator[None]:
+        """Lets the statement be planned, and run, with the scans that are told of."""
+        runs = [StandIn(call.scan, None, call.run) for call in self.calls]
+        with self.execution.activate(), stand_ins(runs):
+            yield
+
+
+def _finished(
+    rows: Rows, explained: _Explained, options: ExplainOptions, context: SessionContext
+) -> pa.RecordBatch:
+    if explained.names_scans:
+        rows = _labelled(rows, explained, options, context)
+    if explained.notes:
+        rows.append((NOTES, "\n".join(explained.notes)))
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, pa.string()) for column in zip(*rows, strict=True)], schema=_SCHEMA
+    )
+
+
 def _labelled(
-    rows: Rows,
-    execution: Execution,
-    calls: Sequence[_Call],
-    query: DataFrame,
-    options: ExplainOptions,
-    context: SessionContext,
+    rows: Rows, explained: _Explained, options: ExplainOptions, context: SessionContext
 ) -> Rows:
+    execution, calls = explained.execution, explained.calls
     ran = options.measures
     by_name = {name: label_of(scan, ran=ran) for name, scan in execution.index_scans.items()}
-    by_table = {
-        table: label_of(scan.index_scan, ran=ran) for table, scan in execution.bound.items()
+    bound = {one: label_of(one.provider.index_scan, ran=ran) for one in execution.bound}
+    lines = {
+        line: label for one, label in bound.items() if one.key is not None for line in one.printed
     }
     by_call = {call.scan: function_label(call.run, ran=ran) for call in calls}
     in_turn = [by_call.get(scan) for scan in calls_in_turn(execution.dataframe, context)]
-    orders = _orders(rows, query, [call.scan for call in calls], options, context)
+    orders = _orders(rows, explained, options, context)
     labelled = []
     for (kind, plan), numbered in zip(rows, orders, strict=True):
-        order = [by_name.get(key) or by_table.get(key) or by_call.get(key) for key in numbered]
+        order = [by_name.get(key) or bound.get(key) or by_call.get(key) for key in numbered]
         plan, called = name_calls(plan, in_turn)
-        names = {**by_name, **_printed_names(plan, by_table), **called}
-        text = _label(kind, plan, options.format, names, order)
+        names = {**by_name, **_printed_names(plan, bound), **called}
+        text = _label(kind, plan, options.format, names, lines, order)
         for name, label in by_name.items():
             text = under_table_name(text, name, label.table)
         labelled.append((kind, text))
@@ -123,46 +174,59 @@ def _label(
     plan: str,
     format: str,
     names: Mapping[str, ScanLabel],
+    lines: Mapping[str, ScanLabel],
     order: Sequence[ScanLabel | None],
 ) -> str:
-    physical = "physical" in kind or "Metrics" in kind
+    physical = _is_physical(kind)
     if format == "pgjson" and plan.startswith("["):
-        return label_physical_json(plan, order) if physical else label_logical_json(plan, names)
+        if physical:
+            return label_physical_json(plan, order)
+        return label_logical_json(plan, names, lines)
     if format == "graphviz":
-        return label_graphviz(plan, names)
+        quoted_lines = {line: label.quoted() for line, label in lines.items()}
+        return label_scan_lines(label_graphviz(plan, names), quoted_lines)
     if format == "tree":
         return label_tree(plan, order)
-    return label_physical(plan, order) if physical else label_logical(plan, names)
+    if physical:
+        return label_physical(plan, order)
+    return label_scan_lines(label_logical(plan, names), lines)
 
 
-def _printed_names(plan: str, by_table: Mapping[Any, ScanLabel]) -> dict[str, ScanLabel]:
+def _is_physical(kind: str) -> bool:
+    return "physical" in kind or "Metrics" in kind
+
+
+def _printed_names(plan: str, bound: Mapping[StandIn, ScanLabel]) -> dict[str, ScanLabel]:
     """The labels of bound tables by the names that their scans have in the plan."""
     scans = re.compile(r'TableScan: (.+?)(?= projection=\[|, \w+=|["\\]|$)', re.MULTILINE)
     found = set(scans.findall(plan))
     found.update(re.findall(r'"Relation Name": "([^"]+)"', plan))
     return {
         name: label
-        for table, label in by_table.items()
+        for one, label in bound.items()
         for name in found
-        if name.rpartition(".")[2] == table.bare_name
+        if one.key is None and name.rpartition(".")[2] == _bare_name(one)
     }
 
 
+def _bare_name(bound: StandIn) -> str:
+    assert isinstance(bound.table, RegisteredTable)
+    return bound.table.bare_name
+
+
 def _orders(
-    rows: Rows,
-    query: DataFrame,
-    calls: Sequence[FunctionScan],
-    options: ExplainOptions,
-    context: SessionContext,
+    rows: Rows, explained: _Explained, options: ExplainOptions, context: SessionContext
 ) -> Iterator[list[Any]]:
     """For each row, the scans that the leaves of its physical plan read, in their order."""
-    if any(kind.endswith("_error") for kind, _ in rows):
-        # What cannot be planned has no leaves.
+    kinds = [kind for kind, _ in rows]
+    if any(kind.endswith("_error") for kind in kinds) or not any(map(_is_physical, kinds)):
+        # What is not or cannot be planned has no leaves.
         yield from ([] for _ in rows)
         return
-    execution, by_number = probed(query, calls, context)
+    query = explained.query
+    execution, by_number = probed(query, [call.scan for call in explained.calls], context)
     with execution.activate():
-        if options.verbose and not options.analyze:
+        if options.verbose and not options.analyze and is_query(query):
             plans = [plan for _, plan in _datafusion_rows(execution.dataframe, options, context)]
         else:
             plans = [execution.dataframe.execution_plan().display_indent()] * len(rows)

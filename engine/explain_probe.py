@@ -18,6 +18,7 @@ from datafusion import DataFrame, SessionContext
 from ..indexes.query import Query
 from ..rewrites.environment import SearchableTable
 from ..rewrites.rewrite import rewrite
+from ..rewrites.rewritten import StandIn
 from .environment import SessionEnvironment
 from .execution import Execution
 from .function_scan import FunctionScan
@@ -77,17 +78,21 @@ def probed(
 ) -> tuple[Execution, Mapping[int, Any]]:
     """What `query` runs with numbered scans, the `calls` of table functions among them.
 
-    Second, by number, the names of its index scans, its bound tables and its calls.
+    Second, by number, the names of its index scans, its stand-ins and its calls.
     """
     environment = _ProbeEnvironment(context)
     rewritten = rewrite(query, environment)
-    called = {call: environment.numbered(call.schema) for call in calls}
-    scans = [*rewritten.index_scans.items(), *rewritten.bound.items(), *called.items()]
+    called = [StandIn(call, None, environment.numbered(call.schema)) for call in calls]
+    scans = [
+        *rewritten.index_scans.items(),
+        *((one, one.provider) for one in rewritten.bound),
+        *((one.table, one.provider) for one in called),
+    ]
     plan = query.logical_plan() if rewritten.plan is None else rewritten.plan
     execution = Execution(
         context.create_dataframe_from_logical_plan(plan),
         rewritten.index_scans,
         rewritten.bound,
-        binding=lambda: stand_ins({**rewritten.bound, **called}),
+        binding=lambda: stand_ins((*rewritten.bound, *called)),
     )
     return execution, {scan.number: key for key, scan in scans}

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from .explain_recheck import removed_in_json, removed_in_text
@@ -33,6 +34,22 @@ def label_logical(plan: str, labels: Labels) -> str:
             lambda found, text=label.text: text + ("," if found[1] == " " else ""),
             plan,
         )
+    return plan
+
+
+def label_scan_lines(plan: str, lines: Labels) -> str:
+    """An indented logical plan, of whose scans those are meant that are printed as `lines`.
+
+    >>> label = ScanLabel("t", (("index", "tags_idx"),))
+    >>> plan = "TableScan: t projection=[id]\\nTableScan: t projection=[id, k]"
+    >>> print(label_scan_lines(plan, {"TableScan: t projection=[id]": label}))
+    IndexScan: table=t, index=tags_idx, projection=[id]
+    TableScan: t projection=[id, k]
+    """
+    for line, label in lines.items():
+        rest = _SCAN_NAME.sub("", line).lstrip(", ")
+        labelled = f"{label.text}, {rest}" if rest else label.text
+        plan = re.sub(rf"{re.escape(line)}(?=[\n\\\"]|$)", lambda _, text=labelled: text, plan)
     return plan
 
 
@@ -60,11 +77,14 @@ def label_physical(plan: str, order: Order) -> str:
     return _LEAF_LINE.sub(labelled, plan)
 
 
-def label_logical_json(plan: str, labels: Labels) -> str:
-    """A logical plan as JSON, in PostgreSQL's manner: a node of type IndexScan."""
+def label_logical_json(plan: str, labels: Labels, lines: Labels = MappingProxyType({})) -> str:
+    """A logical plan as JSON, in PostgreSQL's manner: a node of type IndexScan.
+
+    `lines` are labels of scans by what an indented plan would print of them.
+    """
     tree = json.loads(plan)
     for node in _nodes(tree):
-        label = labels.get(node.get("Relation Name", ""))
+        label = labels.get(node.get("Relation Name", "")) or lines.get(_scan_line(node))
         if label is not None:
             _put(node, label)
             node["Relation Name"] = label.table
@@ -139,6 +159,8 @@ def number_of_fragments(plan: str) -> list[int]:
     return [int(found[3]) for found in _LEAF_LINE.finditer(plan)]
 
 
+_SCAN_NAME = re.compile(r"^TableScan: .+?(?= projection=\[|, \w+=|$)")
+
 _LEAF_LINE = re.compile(r"^( *)DatasetExec: (number_of_fragments=(\d+).*)$", re.MULTILINE)
 
 
@@ -155,6 +177,14 @@ def _paths(tree: Any) -> Iterator[list[dict[str, Any]]]:
             path = pending.pop()
             yield path
             pending.extend([*path, child] for child in reversed(path[-1].get("Plans", [])))
+
+
+def _scan_line(node: Mapping[str, Any]) -> str:
+    """The line of an indented plan for a scan in JSON."""
+    columns = ", ".join(node.get("Output", ()))
+    line = f"TableScan: {node.get('Relation Name')} projection=[{columns}]"
+    filters = node.get("Full Filters")
+    return f"{line}, full_filters=[{filters}]" if filters else line
 
 
 def _put(node: dict[str, Any], label: ScanLabel) -> None:

@@ -25,7 +25,13 @@ def is_inexpressible(error: Exception) -> bool:
 
 def without_pushdown(dataframe: DataFrame, context: SessionContext) -> DataFrame:
     """The DataFrame in a copy of the context that leaves filters above their tables."""
+    plan = dataframe.logical_plan()
+    return leaving_filters(context).create_dataframe_from_logical_plan(plan)
+
+
+def leaving_filters(context: SessionContext) -> SessionContext:
+    """A copy of the context, with the same tables, that leaves filters above them."""
     # The one method that copies the state of a session whole.
     copy = context.enable_url_table()
     copy.remove_optimizer_rule("push_down_filter")
-    return copy.create_dataframe_from_logical_plan(dataframe.logical_plan())
+    return copy

@@ -9,23 +9,22 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import lance
-import pyarrow as pa
-import pyarrow.compute as pc
 from datafusion import SessionContext
 from lance import LanceDataset
 
 from ..indexes.cache import ReaderCache
 from ..indexes.errors import InvalidArgumentError
 from ..indexes.snapshot import Snapshot
-from .lance_table import LanceTable
-from .scan_identity import stand_in, touched, watch
+from .lance_table import LanceTable, PartitionScan
+from .pushed_filter import PushedFilter
+from .scan_identity import fragments_asked, scanner_asked, touched, watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +103,19 @@ class RegisteredTable(LanceTable):
             return quoted[1].replace('""', '"')
         return self.name.rpartition(".")[2].lower()
 
-    def get_fragments(
+    def scanner(
         self,
-        filter: pc.Expression | pa.Scalar | bool | None = None,
-    ) -> list[Any]:
+        columns: Sequence[str] | None = None,
+        filter: PushedFilter = None,
+        batch_size: int | None = None,
+        **_ignored: Any,
+    ) -> PartitionScan:
+        scanner_asked(self, columns)
+        return super().scanner(columns, filter, batch_size)
+
+    def get_fragments(self, filter: PushedFilter = None) -> list[Any]:
         """The partitions: its own, or those of what stands in for it on this thread."""
-        other = stand_in(self)
+        other = fragments_asked(self, filter)
         return super().get_fragments(filter) if other is None else other.get_fragments(filter)
 
     def _touched(self) -> None:

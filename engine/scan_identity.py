@@ -2,16 +2,25 @@
 
 DataFusion's plans do not show their table objects; it calls them, on the thread that plans.
 So a table tells the watches of its thread that it was asked, and looks there for a stand-in.
+
+When DataFusion plans a scan it asks the table for a `scanner` of the columns that it wants, and
+then for the fragments with the filter that the table is to apply. These two tell one scan of a
+table from another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..rewrites.rewritten import StandIn
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +29,27 @@ class _Watch:
     asked: list[Any] = field(default_factory=list)
 
 
-_NONE: Final[Mapping[Any, Any]] = MappingProxyType({})
+@dataclass(frozen=True, slots=True)
+class ScanKey:
+    """What a table is asked for one scan: columns (None: all) and, printed, a filter."""
+
+    columns: tuple[str, ...] | None
+    filter: str
+
+
+_Keyed = Mapping[Hashable | None, Any]
+
+_NONE: Final[Mapping[Any, _Keyed]] = MappingProxyType({})
 _WATCHES: ContextVar[tuple[_Watch, ...]] = ContextVar("lance_table_watches", default=())
-_STAND_INS: ContextVar[Mapping[Any, Any]] = ContextVar("lance_stand_ins", default=_NONE)
+_SCANS: ContextVar[list[ScanKey] | None] = ContextVar("lance_scan_watch", default=None)
+_STAND_INS: ContextVar[Mapping[Any, _Keyed]] = ContextVar("lance_stand_ins", default=_NONE)
+_NO_FILTER: Final = str(None)
+_TRUE: Final = (str(pa.scalar(True)), str(pc.scalar(True)))
+
+# By the table's id: a thread must not hold a table.
+_COLUMNS: ContextVar[tuple[int, tuple[str, ...] | None] | None] = ContextVar(
+    "lance_scanner_columns", default=None
+)
 
 
 @contextmanager
@@ -44,11 +71,46 @@ def touched(table: Any) -> None:
 
 
 @contextmanager
-def stand_ins(by_table: Mapping[Any, Any]) -> Iterator[None]:
+def watch_scans() -> Iterator[list[ScanKey]]:
+    """The scans that are planned on this thread meanwhile, in that order."""
+    planned: list[ScanKey] = []
+    token = _SCANS.set(planned)
+    try:
+        yield planned
+    finally:
+        _SCANS.reset(token)
+
+
+def scanner_asked(table: Any, columns: Sequence[str] | None) -> None:
+    """Takes what a scanner of the table was asked for, which begins the planning of a scan."""
+    _COLUMNS.set((id(table), None if columns is None else tuple(columns)))
+
+
+def fragments_asked(table: Any, filter: Any) -> Any | None:
+    """Takes the filter of the scan that is being planned; gives what stands in for the table.
+
+    None where nothing does.
+    """
+    asked = _COLUMNS.get()
+    _COLUMNS.set(None)
+    columns = asked[1] if asked is not None and asked[0] == id(table) else None
+    key = ScanKey(columns, _NO_FILTER if str(filter) in _TRUE else str(filter))
+    planned = _SCANS.get()
+    if planned is not None:
+        planned.append(key)
+    by_key = _STAND_INS.get().get(table, _NONE)
+    return by_key.get(None, by_key.get(key))
+
+
+@contextmanager
+def stand_ins(bound: Iterable[StandIn]) -> Iterator[None]:
     """Lets scans that are planned on this thread meanwhile read another table object.
 
-    Other tables keep the stand-in that they have.
+    Other tables keep the stand-ins that they have.
     """
+    by_table: dict[Any, dict[Hashable | None, Any]] = {}
+    for one in bound:
+        by_table.setdefault(one.table, {})[one.key] = one.provider
     token = _STAND_INS.set({**_STAND_INS.get(), **by_table})
     try:
         yield
@@ -57,5 +119,5 @@ def stand_ins(by_table: Mapping[Any, Any]) -> Iterator[None]:
 
 
 def stand_in(table: Any) -> Any | None:
-    """What stands in for `table` on this thread; None where nothing does."""
-    return _STAND_INS.get().get(table)
+    """What stands in for all scans of `table` on this thread; None where nothing does."""
+    return _STAND_INS.get().get(table, _NONE).get(None)

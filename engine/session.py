@@ -27,11 +27,13 @@ from ..udfs.elements.statement import AnyElementStatements
 from ..udfs.minhash.registration import register_minhash
 from ..udfs.minhash.statement import MinHashStatements
 from .adoption import Method, inherit
+from .created_table import creation_of
 from .dataframe import LanceDataFrame
 from .environment import execution_of
-from .execution import Execution, explains, is_query
+from .execution import Execution, explains, is_query, writes
 from .explain import explain_statement
 from .explain_calls import calls_alone
+from .filter_pushdown import is_inexpressible, leaving_filters
 from .function_scan import FunctionScan
 from .index_creation import create_index
 from .index_errors import own_errors
@@ -333,16 +335,34 @@ class LanceSessionContext(SessionContext):
         remembered = self._state.remembered
         session = self.undisclosed
 
-        def plan(context: SessionContext, text: str, texts: dict[str, Any]) -> DataFrame:
+        def planned(context: SessionContext, text: str, texts: dict[str, Any]) -> DataFrame:
             present = remembered.readers if remembered and context is session else None
-            planned = self._any_element.sql(context, text, options, param_values, texts, present)
-            if planned is None:
-                planned = context.sql(text, options, param_values, **texts)
-            return planned
+            calling = self._any_element.sql(context, text, options, param_values, texts, present)
+            if calling is not None:
+                return calling
+            return context.sql(text, options, param_values, **texts)
+
+        def plan(context: SessionContext, text: str, texts: dict[str, Any]) -> DataFrame:
+            creation = creation_of(
+                text,
+                lambda statement: planned(context, statement, texts),
+                session,
+                use_indexes=self.use_indexes,
+            )
+            if creation is None:
+                return planned(context, text, texts)
+            try:
+                with creation.activate():
+                    return planned(context, text, texts)
+            except Exception as error:
+                if not is_inexpressible(error):
+                    raise
+                # Its query could not be planned, so there is no table yet.
+                return planned(leaving_filters(context), text, texts)
 
         with self._planning(query):
-            planned = self._minhash.sql(session, query, param_values, named_params, plan)
-        return LanceDataFrame(planned.df, self)
+            frame = self._minhash.sql(session, query, param_values, named_params, plan)
+        return LanceDataFrame(frame.df, self)
 
     @contextmanager
     def _planning(self, query: str = "") -> Iterator[None]:
@@ -404,15 +424,18 @@ class LanceSessionContext(SessionContext):
             DataFrame(dataframe.df).optimized_logical_plan()
         return bool(asked)
 
-    def execution(self, dataframe: DataFrame) -> Execution:
-        """What a terminal method of the DataFrame is to run."""
+    def execution(self, dataframe: DataFrame, *, runs_unchanged: bool = False) -> Execution:
+        """What a terminal method of the DataFrame is to run.
+
+        `runs_unchanged` says that the method plans just this DataFrame, and none built on it.
+        """
         plain = DataFrame(dataframe.df)
         if not self.use_indexes:
             return Execution(plain)
         if explains(plain):
             return Execution(explain_statement(plain, self.undisclosed))
-        if not is_query(plain) or calls_alone(plain):
+        if calls_alone(plain) or not (is_query(plain) or writes(plain)):
             return Execution(plain)
         remembered = self._state.remembered
         plans = None if remembered is None else remembered.plans
-        return execution_of(plain, self.undisclosed, plans)
+        return execution_of(plain, self.undisclosed, plans, runs_unchanged=runs_unchanged)

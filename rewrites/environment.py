@@ -47,10 +47,14 @@ class SearchableTable(Hashable, Protocol):
 class Environment(Protocol):
     """The session's side of a rewrite.
 
-    `names_scans` says that index scans have to be found again by name in a plan's text.
+    `names_scans` says that index scans have to be found again by name in a plan's text,
+    `runs_unchanged` that what runs is the plan that is rewritten and no other one over it, and
+    `rebuilds` that another plan may run in its place.
     """
 
     names_scans: bool
+    runs_unchanged: bool
+    rebuilds: bool
 
     def flat_context(self) -> SessionContext:
         """A private context whose optimizer turns uncorrelated scalar subqueries into joins."""
@@ -99,6 +103,13 @@ class Environment(Protocol):
         """Tells on which rows of the table each of the predicates is TRUE.
 
         They may qualify the table's columns with `reference`.
+        """
+        ...
+
+    def scan_key(self, context: SessionContext, scan: LogicalPlan) -> Hashable | None:
+        """What tells a table which of its scans in a plan is planned; None where nothing does.
+
+        Scans may share a key.
         """
         ...
 

@@ -53,7 +53,7 @@ def _rebuilt(analysis: Analysis, environment: Environment) -> Rewritten | None:
     result = rebuild(analysis.optimized, leaves, analysis.context)
     if not result.schema() == compared.schema() == analysis.schema:
         return None
-    return Rewritten(result.logical_plan(), index_scans)
+    return Rewritten(result.logical_plan(), index_scans, served=len(index_scans))
 
 
 def _leaf(

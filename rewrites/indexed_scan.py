@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -19,14 +19,15 @@ from .environment import DistanceFunction
 class IndexedScan:
     """`filtered` is the scan with what it is read under, and `schema` that of the whole table.
 
-    `recognize` is `Environment.distance_function`. `notes` collects why a recognizable predicate
-    is not served.
+    `names` are the table's names of columns that a predicate knows under other ones. `recognize` is
+    `Environment.distance_function`. `notes` collects why a recognizable predicate is not served.
     """
 
     table_name: str
     filtered: LogicalPlan
     schema: pa.Schema
     snapshot: Snapshot
+    names: Mapping[str, str] = field(default_factory=dict)
     recognize: Callable[[str, str], DistanceFunction | None] = lambda _name, _plan: None
     notes: list[str] = field(default_factory=list)
 
@@ -36,7 +37,11 @@ class IndexedScan:
         if variant == "Cast":
             expression = expression.rex_call_operands()[0]
             variant = expression.variant_name()
-        return expression.to_variant().name() if variant == "Column" else None
+        return self.own_name(expression.to_variant().name()) if variant == "Column" else None
+
+    def own_name(self, name: str) -> str:
+        """The table's name of a column that a predicate names."""
+        return self.names.get(name, name)
 
     def calls_own(self, function: str) -> bool:
         """Whether `function` is DataFusion's own, not one that a user registered in its place.

@@ -42,7 +42,8 @@ def read_list_element(predicate: Expr, scan: IndexedScan) -> Query | None:
     form = ElementPredicate.of(predicate)
     if form is None:
         return None
-    candidates = _candidates(form.column, scan)
+    column = scan.own_name(form.column)
+    candidates = _candidates(column, scan)
     if not candidates:
         return None
     if not scan.calls_own(FIELD_FUNCTION):
@@ -54,8 +55,8 @@ def read_list_element(predicate: Expr, scan: IndexedScan) -> Query | None:
     if _is_never_true(form.predicate):
         first = candidates[0]
         search = KeySearch((In(first.keys[0].codec, ()),))
-        return first.query(form.column, search, whole=True, null_determined=False)
-    reader = _Reader(candidates, scan.schema.field(form.column).type.value_field.nullable)
+        return first.query(column, search, whole=True, null_determined=False)
+    reader = _Reader(candidates, scan.schema.field(column).type.value_field.nullable)
     readings = reader.read(_joined(read_conditions(form)), _ALTERNATIVES)
     if not readings:
         for candidate in candidates:
@@ -65,7 +66,7 @@ def read_list_element(predicate: Expr, scan: IndexedScan) -> Query | None:
                 f"IN with at most {ENUMERATION_LIMIT} values",
             )
         return None
-    return _query(form.column, readings)
+    return _query(column, readings)
 
 
 def _read_null_list(operand: Expr, scan: IndexedScan) -> Query | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import reduce
 from typing import Any, Final, TypeAlias
 
@@ -69,6 +70,7 @@ def distance_over(
     form = read_distance(expression, scan.distance_function, below)
     if form is None:
         return None
+    form = replace(form, column=scan.own_name(form.column))
     kind = scan.schema.field(form.column).type
     return form if pa.types.is_string(kind) or pa.types.is_large_string(kind) else None
 
@@ -89,7 +91,7 @@ def index_for(form: DistanceForm, scan: IndexedScan) -> LanceIndex | None:
 
 def note_unread(error: NotALiteralError, scan: IndexedScan) -> None:
     """Records of each MinHash index on the column that it could have served."""
-    for index in scan.indexes_on(error.column, KIND):
+    for index in scan.indexes_on(scan.own_name(error.column), KIND):
         scan.note(index, str(error))
 
 

@@ -39,11 +39,16 @@ def rewrite(dataframe: DataFrame, environment: Environment) -> Rewritten:
 
     # Optimized, a plan may have other fields that admit NULL: the count of a scalar subquery,
     # once it is out of its expression. Only the plan itself then gives its own schema.
-    shown = flat if flat.schema == schema else analysed(environment.nested_context())
     rewritten = None
-    if shown.served and shown.schema == schema:
-        rewritten = with_index_leaves(shown, environment)
-    if rewritten is None:
+    if environment.rebuilds:
+        shown = flat if flat.schema == schema else analysed(environment.nested_context())
+        if shown.served and shown.schema == schema:
+            rewritten = with_index_leaves(shown, environment)
+    if rewritten is None or rewritten.served < len(flat.served):
         own = own or analysed(environment.own_context())
-        rewritten = with_bound_leaves(own, plan, environment, notes)
+        unserved: Notes = {}
+        bound = with_bound_leaves(own, flat, environment, unserved)
+        if rewritten is None or (bound is not None and bound.served > rewritten.served):
+            rewritten = bound
+            notes.update(unserved)
     return replace(rewritten or Rewritten(), notes=tuple(notes))

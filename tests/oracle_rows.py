@@ -17,11 +17,14 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 
 import lance
 import pyarrow as pa
 import pyarrow.compute as pc
-from datafusion import DataFrame, SessionContext
+from datafusion import DataFrame, SessionConfig, SessionContext
+
+from datafusion_lance.indexes.list_element.builder import create_list_element
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ def store_twice(
     key: str,
     rows_per_fragment: int,
     indexed: Sequence[str] = (),
+    indexed_structs: Mapping[str, Sequence[str]] = MappingProxyType({}),
     deleted_before: Sequence[int] = (),
     deleted_after: Sequence[int] = (),
     appended: pa.Table | None = None,
@@ -50,7 +54,8 @@ def store_twice(
 
     `key` names a column of distinct integers without NULL. The rows whose keys are in
     `deleted_before` and `deleted_after` are deleted before and after the label list indexes on
-    the columns `indexed` are built. `appended` comes last: its fragments are in no index.
+    the columns `indexed` are built, and the list element indexes on `indexed_structs`, which
+    gives their keys. `appended` comes last: its fragments are in no index.
     """
     path = folder / f"{name}.lance"
     dataset = lance.write_dataset(
@@ -62,6 +67,10 @@ def store_twice(
     _delete(dataset, key, deleted_before)
     for column in indexed:
         dataset.create_scalar_index(column, "LABEL_LIST", name=f"{column}_labels")
+    for column, keys in indexed_structs.items():
+        name_of_index = f"{column}_elements"
+        create_list_element(lance.dataset(path), column, keys, name_of_index, progress=False)
+        dataset = lance.dataset(path)
     _delete(dataset, key, deleted_after)
     gone = pa.array([*deleted_before, *deleted_after], rows.schema.field(key).type)
     live = rows.filter(pc.invert(pc.is_in(rows[key], value_set=gone)))
@@ -76,9 +85,11 @@ def _delete(dataset: lance.LanceDataset, key: str, keys: Sequence[int]) -> None:
         dataset.delete(f"{key} IN ({', '.join(map(str, keys))})")
 
 
-def memory_context(tables: Sequence[TwiceStored]) -> SessionContext:
+def memory_context(
+    tables: Sequence[TwiceStored], config: SessionConfig | None = None
+) -> SessionContext:
     """Plain DataFusion over the rows in memory: the oracle."""
-    context = SessionContext()
+    context = SessionContext(config)
     for table in tables:
         none = pa.RecordBatch.from_pylist([], schema=table.rows.schema)
         context.register_record_batches(table.name, [table.rows.to_batches() or [none]])

@@ -983,6 +983,9 @@ def emptied(
     return context
 
 
+READS_WHAT_AN_INDEX_FOUND = frozenset(("created table",))
+"""The statement reads a table in memory, but an index served the query that made it."""
+
 ANSWERED_ALIKE_BY_ANY_INDEX = frozenset(("not in with NULL in the list",))
 """NOT IN a list with NULL gives no row, whatever else is in the list."""
 
@@ -999,7 +1002,7 @@ def test_answers_from_an_emptied_index_change_and_no_others(
         )
     }
     used = {name for name, lines in scans.items() if lines}
-    assert changed == used - ANSWERED_ALIKE_BY_ANY_INDEX
+    assert changed == (used | READS_WHAT_AN_INDEX_FOUND) - ANSWERED_ALIKE_BY_ANY_INDEX
 
 
 @pytest.mark.parametrize(

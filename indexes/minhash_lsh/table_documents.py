@@ -37,7 +37,7 @@ def indexed_documents(
         if fragments:
             files, folder = snapshot.files_of(segment)
             found = opened(segment, files, folder, snapshot.cache, stats)
-            rows = SegmentRows(found, files, folder, snapshot, fragments)
+            rows = SegmentRows(found, snapshot, fragments)
             parts.append(SegmentDocuments(found, rows, snapshot.cache, stats))
     uncovered = [f for f in snapshot.fragment_ids if not any(f in c for c in covered.values())]
     column = snapshot.column_name(index.field_ids[0])

@@ -205,6 +205,22 @@ def test_insert_copy_and_explain(session: LanceSessionContext, tmp_path: Path) -
     assert "array_any_match(" in text
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT a.id, x.n FROM t a CROSS JOIN LATERAL (SELECT count(*) AS n FROM t WHERE "
+        f"t.id = a.id AND {CAR}) x",
+        f"SELECT id FROM t WHERE id > 5 OR EXISTS (SELECT 1 FROM t u WHERE u.id = t.id AND "
+        f"{CAR.replace('d,', 'u.d,')})",
+    ],
+)
+@pytest.mark.parametrize("explain", ["EXPLAIN", "EXPLAIN VERBOSE", "EXPLAIN ANALYZE"])
+def test_explain_of_a_call_that_a_plan_hides(
+    explain: str, query: str, session: LanceSessionContext
+) -> None:
+    assert "array_any_match(" in str(rows(session, f"{explain} {query}"))
+
+
 def test_prepared_statements(session: LanceSessionContext) -> None:
     session.sql(f"PREPARE cars(BIGINT) AS SELECT id FROM t WHERE {CAR} AND id >= $1")
     assert rows(session, "EXECUTE cars(1)") == [(1,)]

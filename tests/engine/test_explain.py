@@ -544,10 +544,7 @@ UNTOUCHED = [
     "SELECT * FROM words WHERE id > 1 ORDER BY word LIMIT 1",
     "SELECT a.id, b.id FROM words a JOIN words b USING (id)",
     "SELECT id FROM images WHERE score > 1",
-    "CREATE TABLE copied AS SELECT id FROM images WHERE array_has(tags, 'a')",
     "CREATE VIEW seen AS SELECT id FROM images WHERE array_has(tags, 'a')",
-    "INSERT INTO words SELECT id, 'x' FROM images WHERE array_has(tags, 'a')",
-    "COPY (SELECT id FROM images WHERE array_has(tags, 'a')) TO 'x.csv'",
     "PREPARE p AS SELECT id FROM images WHERE array_has(tags, 'a')",
     "SET datafusion.execution.batch_size = 3",
     "DROP TABLE words",
@@ -569,6 +566,61 @@ def test_explain_of_other_statements_is_datafusions(
 
     assert ours.schema() == plain.schema()
     assert _without_addresses(ours) == _without_addresses(plain)
+
+
+WRITING = [
+    "INSERT INTO words SELECT id, 'x' FROM images WHERE array_has(tags, 'a')",
+    "COPY (SELECT id FROM images WHERE array_has(tags, 'a')) TO 'x.csv'",
+    "CREATE TABLE copied AS SELECT id FROM images WHERE array_has(tags, 'a')",
+]
+
+
+@pytest.mark.parametrize("statement", WRITING)
+@pytest.mark.parametrize("options", ["", "VERBOSE", "FORMAT tree", "FORMAT pgjson"])
+def test_explain_of_a_statement_that_writes_names_its_index_scans(
+    options: str, statement: str, covered: Path
+) -> None:
+    sessions = a_session(covered), a_session(covered, use_indexes=False)
+
+    ours, plain = (session.sql(f"EXPLAIN {options} {statement}") for session in sessions)
+
+    assert ours.schema() == plain.schema()
+    listed, plainly = _without_addresses(ours), _without_addresses(plain)
+    if "error" in plainly[0]:
+        assert listed == plainly
+        return
+    rows, plain_rows = (
+        {row["plan_type"]: row["plan"] for row in listing} for listing in (listed, plainly)
+    )
+    assert list(rows) == list(plain_rows)
+    for kind in {"logical_plan", "physical_plan"} & rows.keys():
+        scans = re.search("TableScan|DatasetExec", plain_rows[kind])
+        assert bool(scans) == ("IndexScan" in rows[kind]), rows[kind]
+    assert sessions[0].table("words").count() == len(WORDS["id"])
+
+
+def test_scans_of_one_table_are_told_apart_in_every_format(covered: Path) -> None:
+    session = a_session(covered)
+    query = (
+        "SELECT id FROM images WHERE array_has(tags, 'a') AND id NOT IN "
+        "(SELECT id FROM images WHERE score > 1)"
+    )
+
+    for options in ("", "FORMAT tree", "FORMAT pgjson", "FORMAT graphviz"):
+        rows = session.sql(f"EXPLAIN {options} {query}").to_pylist()
+        for row in rows:
+            # Both of the two graphs show the scan.
+            shown = 2 if "digraph" in row["plan"] else 1
+            assert row["plan"].count("IndexScan") == shown, row["plan"]
+
+
+def test_an_insert_is_explained_with_what_ran(covered: Path) -> None:
+    session = a_session(covered)
+
+    text = explained(session, f"EXPLAIN ANALYZE {WRITING[0]}")
+
+    assert re.search(r"IndexScan: .*rows_found=\d", text["Plan with Metrics"])
+    assert session.table("words").count() > len(WORDS["id"])
 
 
 def _without_addresses(frame: DataFrame) -> list[dict[str, str]]:

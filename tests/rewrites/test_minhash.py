@@ -44,7 +44,7 @@ class Indexed:
         register_minhash(context)
         plan = the_filter(context, "t", self.schema.empty_table(), condition)
         recognize = SessionEnvironment(context).distance_function
-        scan = IndexedScan("t", plan, self.schema, self.snapshot, recognize)
+        scan = IndexedScan("t", plan, self.schema, self.snapshot, recognize=recognize)
         return read_minhash(Expr(plan.to_variant().predicate()), scan), scan.notes
 
 
