@@ -6,6 +6,7 @@ from ..indexes.errors import (
     CorruptIndexError,
     InvalidArgumentError,
     LanceIndexError,
+    StatementError,
     UnsupportedVersionError,
     UnusableIndexError,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "LanceIndexError",
     "LanceSessionContext",
     "LanceTable",
+    "StatementError",
     "UnsupportedVersionError",
     "UnusableIndexError",
 ]

@@ -6,6 +6,7 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from datafusion import (
@@ -29,9 +30,13 @@ from .environment import execution_of
 from .execution import Execution, explains, is_query
 from .explain import explain_statement
 from .index_creation import create_index
+from .index_drop import drop_index
+from .index_listing import listing
+from .index_statement_run import run_index_statement
 from .registry import RegisteredTable, Terms, find_table, open_table, source_of
 from .scan_identity import watch
 from .session_state import SessionState, may_change
+from .table_factory import LanceTableFactory, creates_external_table
 
 CACHE_BYTES = 256 * 2**20
 
@@ -194,18 +199,52 @@ class LanceSessionContext(SessionContext):
         Raises InvalidArgumentError for an unknown table, column, kind or parameter, a column
         that the kind does not take, a taken name, and a table fixed at a version.
         """
-        registered = self._lance_table("table", table)
-        if registered.terms.version is not None:
-            raise InvalidArgumentError(
-                "table",
-                table,
-                "a table at its dataset's current version; this one was registered at "
-                f"version {registered.terms.version!r}",
-            )
+        registered = self._following_table(table)
         dataset = create_index(
             registered.terms.open(), column, kind, name=name, replace=replace, **parameters
         )
         self._replace(table, registered.terms, dataset)
+
+    def drop_lance_index(self, table: str, name: str, if_exists: bool = False) -> None:
+        """Takes an index of any kind, of all its segments, off a registered Lance table.
+
+        It is dropped from the newest version of the dataset and the table moves there. Its
+        files stay as long as earlier versions name them. With `if_exists` it may be missing.
+
+        Raises InvalidArgumentError for an unknown table or index and a table fixed at a
+        version, and LanceIndexError where other writers were faster every time.
+        """
+        registered = self._following_table(table)
+        dataset = drop_index(registered.terms.open(), name, if_exists=if_exists)
+        self._replace(table, registered.terms, dataset)
+
+    def lance_indexes(self, table: str) -> DataFrame:
+        """The indexes of a registered Lance table at its version, a row for each, of any kind.
+
+        `table`, `name`, `kind` (as in EXPLAIN); `column`, NULL where it is gone; `keys` of a
+        list element index, in order, else empty; `parameters` that it was built with; the
+        number of its `segments`; how many fragments and live rows it answers for
+        (`covered_fragments`, `covered_rows`) and how many are scanned beside it
+        (`uncovered_fragments`, `uncovered_rows`); `bytes` of its files, NULL where the table
+        does not say; and `unusable`, the reason why it answers nothing, NULL for a sound one.
+
+        Raises InvalidArgumentError for an unknown table, and LanceIndexError where the table's
+        indexes cannot be read.
+        """
+        rows = listing([(table, self._lance_table("table", table))])
+        return self.adopt(self.undisclosed.read_batch(rows))
+
+    def _following_table(self, name: str) -> RegisteredTable:
+        """A table whose dataset may be written to."""
+        registered = self._lance_table("table", name)
+        if registered.terms.version is not None:
+            raise InvalidArgumentError(
+                "table",
+                name,
+                "a table at its dataset's current version; this one was registered at "
+                f"version {registered.terms.version!r}",
+            )
+        return registered
 
     def _lance_table(self, argument: str, name: str) -> RegisteredTable:
         table = find_table(self.undisclosed, name) if isinstance(name, str) else None
@@ -270,8 +309,13 @@ class LanceSessionContext(SessionContext):
         """SessionContext's `sql`; the plan is rewritten when the result runs.
 
         The query may call `any_element(list, 'predicate')`. A DataFrame given for a placeholder
-        is planned as a part of the query.
+        is planned as a part of the query. CREATE INDEX, DROP INDEX and SHOW INDEXES on Lance
+        tables, and CREATE EXTERNAL TABLE ... STORED AS LANCE, run at once, as DataFusion's DDL.
         """
+        if may_change(query):
+            done = run_index_statement(self, query, options)
+            if done is not None:
+                return done
         views: dict[str, DataFrame] = {}
         for placeholder, value in named_params.items():
             if isinstance(value, DataFrame):
@@ -281,7 +325,10 @@ class LanceSessionContext(SessionContext):
         try:
             for view, dataframe in views.items():
                 self.register_view(view, dataframe)
-            return self._resolving(lambda: self._plan(query, options, param_values, named_params))
+            plan = partial(self._plan, query, options, param_values, named_params)
+            if may_change(query) and creates_external_table(query):
+                return LanceTableFactory(self._cache).serving(self.undisclosed, plan)
+            return self._resolving(plan)
         finally:
             if may_change(query):
                 self._changed()
