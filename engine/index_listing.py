@@ -60,6 +60,15 @@ def listing(tables: Iterable[tuple[str, RegisteredTable]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
 
 
+def readable(parts: Iterable[str]) -> str:
+    """A reference in SQL, with quotes where it needs them.
+
+    >>> print(readable(("public", "My images")))
+    public."My images"
+    """
+    return ".".join(p if _PLAIN_NAME.fullmatch(p) else quoted((p,)) for p in parts)
+
+
 def lance_tables(context: SessionContext) -> Iterator[tuple[str, RegisteredTable]]:
     """The Lance tables in all catalogs of the context, by name, each as short as SQL finds it."""
     for catalog_name in sorted(context.catalog_names()):
@@ -75,10 +84,5 @@ def lance_tables(context: SessionContext) -> Iterator[tuple[str, RegisteredTable
 def _shortest(context: SessionContext, parts: tuple[str, ...], table: RegisteredTable) -> str:
     for start in (2, 1):
         if find_table(context, quoted(parts[start:])) is table:
-            return _readable(parts[start:])
-    return _readable(parts)
-
-
-def _readable(parts: Iterable[str]) -> str:
-    """A reference in SQL, with quotes where it needs them."""
-    return ".".join(p if _PLAIN_NAME.fullmatch(p) else quoted((p,)) for p in parts)
+            return readable(parts[start:])
+    return readable(parts)

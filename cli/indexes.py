@@ -1,0 +1,111 @@
+"""`indexes`, `create-index` and `drop-index`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from ..engine import LanceSessionContext
+from .output import FORMATS, opened, write
+from .usage import UsageError, add_command, add_storage_options, storage_options
+
+_TABLE = "t"
+_KINDS = {"list-element": "LIST_ELEMENT", "label-list": "LABEL_LIST"}
+
+_INDEXES_EXAMPLES = """\
+  datafusion-lance indexes images.lance
+  datafusion-lance indexes --format json images.lance
+"""
+_CREATE_EXAMPLES = """\
+  datafusion-lance create-index images.lance tags
+  datafusion-lance create-index images.lance detections -k label -k confidence
+  datafusion-lance create-index images.lance tags --name by_tag --replace
+"""
+_DROP_EXAMPLES = """\
+  datafusion-lance drop-index images.lance detections_idx
+"""
+
+
+def add_commands(commands: Any) -> None:
+    listing = add_command(commands, "indexes", "list the indexes of a table", _INDEXES_EXAMPLES)
+    _add_path(listing)
+    listing.add_argument("--format", choices=FORMATS, default="table", help="of the list (table)")
+    listing.add_argument("-o", "--output", metavar="FILE", help="write the list there")
+    listing.set_defaults(run=run_indexes)
+
+    create = add_command(
+        commands, "create-index", "build an index on a column of a table", _CREATE_EXAMPLES
+    )
+    _add_path(create)
+    create.add_argument("column", help="its name as it is in the schema")
+    create.add_argument(
+        "--kind",
+        choices=_KINDS,
+        help="of the index; without it list-element where there are keys, else label-list",
+    )
+    create.add_argument(
+        "-k",
+        "--key",
+        action="append",
+        default=[],
+        help="a field of the structs in the list, for a list element index; "
+        "given again in the order of the keys",
+    )
+    create.add_argument("--name", help="of the index (the column's with _idx)")
+    create.add_argument("--replace", action="store_true", help="the index may exist")
+    create.add_argument(
+        "--sort-memory",
+        metavar="MIB",
+        type=int,
+        help="of entries sorted at once, for a list element index (256)",
+    )
+    create.set_defaults(run=run_create)
+
+    drop = add_command(commands, "drop-index", "take an index off a table", _DROP_EXAMPLES)
+    _add_path(drop)
+    drop.add_argument("name", help="of the index")
+    drop.add_argument("--if-exists", action="store_true", help="it may be missing")
+    drop.set_defaults(run=run_drop)
+
+
+def _add_path(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", help="the table's path or URL")
+    add_storage_options(parser)
+
+
+def _session(options: argparse.Namespace) -> LanceSessionContext:
+    session = LanceSessionContext()
+    session.register_lance(_TABLE, options.path, storage_options=storage_options(options))
+    return session
+
+
+def run_indexes(options: argparse.Namespace) -> None:
+    rows = _session(options).lance_indexes(_TABLE).drop("table")
+    with opened(options.output) as sink:
+        write(options.format, iter(rows.to_arrow_table().to_batches()), rows.schema(), sink, None)
+
+
+def run_create(options: argparse.Namespace) -> None:
+    kind = options.kind or ("list-element" if options.key else "label-list")
+    parameters: dict[str, Any] = {}
+    if options.key:
+        parameters["keys"] = options.key
+    if options.sort_memory is not None:
+        parameters["sort_memory"] = options.sort_memory << 20
+    if kind == "label-list" and parameters:
+        raise UsageError("--key and --sort-memory are of a list-element index")
+    _session(options).create_lance_index(
+        _TABLE,
+        options.column,
+        _KINDS[kind],
+        name=options.name,
+        replace=options.replace,
+        **parameters,
+    )
+    if sys.stderr.isatty():
+        print(f"created {options.name or options.column + '_idx'}", file=sys.stderr)
+
+
+def run_drop(options: argparse.Namespace) -> None:
+    _session(options).drop_lance_index(_TABLE, options.name, options.if_exists)

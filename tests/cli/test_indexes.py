@@ -1,0 +1,60 @@
+"""`datafusion-lance indexes`, `create-index` and `drop-index`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from .command import Command
+
+
+def listed(command: Command) -> list[dict[str, Any]]:
+    return json.loads(command.succeed("indexes", command.images, "--format", "json").out)
+
+
+def test_an_index_comes_and_goes(command: Command) -> None:
+    assert listed(command) == []
+
+    command.succeed("create-index", command.images, "tags")
+    command.succeed("create-index", command.images, "detections", "-k", "label", "-k", "confidence")
+    command.succeed("create-index", command.images, "tags", "--name", "other")
+
+    assert [(row["name"], row["kind"], row["keys"]) for row in listed(command)] == [
+        ("tags_idx", "LabelList", []),
+        ("detections_idx", "ListElement", ["label", "confidence"]),
+        ("other", "LabelList", []),
+    ]
+    command.succeed("drop-index", command.images, "detections_idx")
+    command.succeed("drop-index", command.images, "detections_idx", "--if-exists")
+    assert [row["name"] for row in listed(command)] == ["tags_idx", "other"]
+
+
+def test_an_index_is_replaced_when_asked(command: Command) -> None:
+    command.succeed("create-index", command.images, "detections", "-k", "label")
+    again = ("create-index", command.images, "detections", "-k", "confidence")
+
+    assert "name: got 'detections_idx'" in command(*again).err
+    command.succeed(*again, "--replace", "--sort-memory", 64)
+
+    assert [row["keys"] for row in listed(command)] == [["confidence"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["create-index", "{}", "nope"], 1, "column: got 'nope'"),
+        (["create-index", "{}", "detections", "-k", "nope"], 1, "keys: got 'nope'"),
+        (["create-index", "{}", "detections", "--kind", "list-element"], 1, "keys: got"),
+        (["create-index", "{}", "tags", "--kind", "label-list", "-k", "a"], 2, "--key and"),
+        (["drop-index", "{}", "nope"], 1, "name: got 'nope'"),
+        (["indexes", "nope"], 1, "path_or_dataset: got 'nope'"),
+        (["indexes"], 2, "required: path"),
+    ],
+)
+def test_errors(command: Command, arguments: list[str], code: int, message: str) -> None:
+    result = command(*(argument.format(command.images) for argument in arguments))
+
+    assert (result.code, result.out) == (code, "")
+    assert f"error: {message}" in result.err or (code == 2 and message in result.err)
