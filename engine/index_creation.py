@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from lance import LanceDataset
@@ -10,6 +10,8 @@ from lance import LanceDataset
 from ..indexes.errors import InvalidArgumentError
 from ..indexes.label_list.builder import create_label_list
 from ..indexes.list_element.builder import SORT_MEMORY, create_list_element
+from ..indexes.minhash_lsh.builder import create_minhash_lsh
+from ..indexes.minhash_lsh.parameters import NUM_BANDS, NUM_HASHES, SHINGLE_SIZE
 
 Builder = Callable[..., Any]
 
@@ -73,7 +75,38 @@ def _build_list_element(
     )
 
 
+def _build_minhash_lsh(
+    dataset: LanceDataset,
+    column: str,
+    *,
+    name: str | None,
+    replace: bool,
+    num_hashes: int = NUM_HASHES,
+    num_bands: int = NUM_BANDS,
+    shingle_size: int = SHINGLE_SIZE,
+    tokenizer: Mapping[str, Any] | None = None,
+    **parameters: Any,
+) -> None:
+    for parameter, value in parameters.items():
+        raise InvalidArgumentError(
+            parameter,
+            value,
+            "nothing: MINHASHLSH takes num_hashes, num_bands, shingle_size and tokenizer",
+        )
+    create_minhash_lsh(
+        dataset,
+        column,
+        name,
+        replace,
+        num_hashes=num_hashes,
+        num_bands=num_bands,
+        shingle_size=shingle_size,
+        tokenizer=tokenizer,
+    )
+
+
 _BUILDERS: dict[str, Builder] = {
     "LABEL_LIST": _build_label_list,
     "LIST_ELEMENT": _build_list_element,
+    "MINHASHLSH": _build_minhash_lsh,
 }

@@ -192,9 +192,11 @@ class LanceSessionContext(SessionContext):
         `kind` is LABEL_LIST, or LIST_ELEMENT with `keys`, the names of one field or more of
         the structs in a list column, in key order; also with `fragment_ids`, the fragments to
         index (all), `sort_memory`, the bytes that are sorted at once (256 MiB), and `progress`,
-        a bar on a terminal (True). `name` is the index's, by default the
-        column's with `_idx`; `replace` allows that it exists. The index is committed to the
-        newest version of the dataset and the table moves there.
+        a bar on a terminal (True); or MINHASHLSH with `num_hashes` (128), `num_bands` (16),
+        `shingle_size` (3) and `tokenizer`, Lance's settings such as `{"base_tokenizer": "icu"}`,
+        see `indexes.minhash_lsh.builder`. `name` is the index's, by default the column's with
+        `_idx`; `replace` allows that it exists. The index is committed to the newest version of
+        the dataset and the table moves there.
 
         Raises InvalidArgumentError for an unknown table, column, kind or parameter, a column
         that the kind does not take, a taken name, and a table fixed at a version.

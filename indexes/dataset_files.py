@@ -36,6 +36,10 @@ class DatasetFiles:
         """The full path of a file, for messages and as a key."""
         return posixpath.join(self.base, relative)
 
+    def local_path(self, relative: str) -> Path | None:
+        """The file on this machine's own disks, None where it is elsewhere."""
+        return None if self._local is None else self._local / relative
+
     def contains(self, relative: str) -> bool:
         """Whether the file is there."""
         return self._session.contains(relative)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from threading import Lock
 from typing import Any, Final, TypeVar
 
@@ -22,6 +24,17 @@ OPEN_FILE_BYTES: Final = 1 << 14
 """What an open file counts for in a cache: its schema and page table, roughly."""
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnPage:
+    """One page of a column: its encoding in Lance's words, and where its buffers are.
+
+    `buffers` are positions in the file and sizes, both in bytes.
+    """
+
+    encoding: str
+    buffers: tuple[tuple[int, int], ...]
+
+
 class OpenFile:
     """A Lance file with some of its columns; thread-safe.
 
@@ -37,6 +50,7 @@ class OpenFile:
     ) -> None:
         """Opens the file; `size`, in bytes, is what the table's metadata says of it."""
         self.path = files.path(relative)
+        self.local_path: Path | None = files.local_path(relative)
         # A reader used from two threads at once raises "Already borrowed".
         self._lock = Lock()
         if size is not None:
@@ -54,6 +68,17 @@ class OpenFile:
         self.global_buffer_sizes: tuple[int, ...] = tuple(
             buffer.size for buffer in metadata.global_buffers
         )
+
+    def column_pages(self, column: int) -> list[ColumnPage]:
+        """The pages of the file's column of that number, all columns of the file counted."""
+
+        def read() -> list[ColumnPage]:
+            return [
+                ColumnPage(page.encoding, tuple((b.position, b.size) for b in page.buffers))
+                for page in self._reader.metadata().columns[column].pages
+            ]
+
+        return self.checked(f"the pages of column {column}", read)
 
     def read_column(self, name: str) -> pa.Array:
         """All values of a column that the file was opened with."""

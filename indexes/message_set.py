@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 _Field = descriptor_pb2.FieldDescriptorProto
 
@@ -52,6 +53,15 @@ class MessageSet:
     def serialize(self, message_name: str, **fields: Any) -> bytes:
         """The bytes of a message; the same fields always give the same bytes."""
         return self._classes[message_name](**fields).SerializeToString(deterministic=True)
+
+
+def unknown_fields(message: Message) -> tuple[int, ...]:
+    """The numbers of the fields, of the message and of those in it, that its table lacks."""
+    found = [field.field_number for field in UnknownFieldSet(message)]
+    for _, value in message.ListFields():
+        if isinstance(value, Message):
+            found += unknown_fields(value)
+    return tuple(sorted(found))
 
 
 def _file_descriptor(

@@ -132,12 +132,17 @@ class RowIdMap:
             runs <= _MOST_CUTS and runs * _IDS_PER_RUN < len(row_ids) + _IDS_FOR_NOTHING
         ):
             return self._cut_out(row_ids)
-        ids = row_ids.addresses()
+        addresses, known = self.locate(row_ids.addresses())
+        return RowSet.from_addresses(addresses[known])
+
+    def locate(self, ids: Ids) -> tuple[Ids, npt.NDArray[np.bool_]]:
+        """The address of each of `ids`, and which of them are known: the others have none."""
+        if len(self._starts) == 0:
+            return np.zeros(len(ids), dtype=np.uint64), np.zeros(len(ids), dtype=np.bool_)
         run = np.searchsorted(self._starts, ids, side="right").astype(np.int64) - 1
         first = np.maximum(run, 0)
         into = ids - self._starts[first]
-        known = (run >= 0) & (into < self._lengths[first])
-        return RowSet.from_addresses(self._addresses[first[known]] + into[known])
+        return self._addresses[first] + into, (run >= 0) & (into < self._lengths[first])
 
     def _cut_out(self, row_ids: RowSet) -> RowSet:
         if self._cuts is None:

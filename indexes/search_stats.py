@@ -9,11 +9,14 @@ from dataclasses import dataclass
 class SearchStats:
     """Counters of one search; EXPLAIN ANALYZE prints them.
 
-    `bitmaps_read`, `pages_read` and `bytes_read` count what came from files, not what was
-    in the cache.
+    `buckets` counts those that a MinHash search found documents in, `signatures_compared`
+    the stored signatures that it ranked. `bitmaps_read`, `pages_read` and `bytes_read` count
+    what came from files, not what was in the cache.
     """
 
     rows_found: int = 0
+    buckets: int = 0
+    signatures_compared: int = 0
     bitmaps_read: int = 0
     pages_read: int = 0
     bytes_read: int = 0

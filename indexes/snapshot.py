@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import lance
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
@@ -18,7 +19,7 @@ from .errors import CorruptIndexError, UnusableIndexError
 from .label_list import reader as label_list
 from .list_element import details as list_element
 from .list_element.coverage import recorded_fragments
-from .live_rows import live_offsets
+from .live_rows import LivePlaces, live_offsets
 from .manifest import (
     Field,
     Fragment,
@@ -29,6 +30,7 @@ from .manifest import (
     read_manifest,
     read_past_manifest,
 )
+from .minhash_lsh import details as minhash_lsh
 from .row_ids import RowIdMap, Runs, decode_sequence
 from .row_set import RowSet
 
@@ -136,6 +138,8 @@ class Snapshot:
     def _covered_by_segment(self, index: LanceIndex) -> dict[IndexSegment, frozenset[int]]:
         if index.kind == label_list.KIND:
             label_list.check_metadata(index)
+        if index.kind == minhash_lsh.KIND:
+            minhash_lsh.parameters_of(index)
         recorded: dict[IndexSegment, frozenset[int]] = {}
         if index.kind == list_element.KIND:
             self.keys_of(index)
@@ -223,6 +227,45 @@ class Snapshot:
         if found is None:
             return here
         return here | RowSet.from_addresses(found.drop_null().to_numpy().astype(np.uint64))
+
+    def locate(
+        self, row_ids: npt.NDArray[np.uint64], fragment_ids: frozenset[int]
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+        """`addresses_of` in the order given: each row's address, and which of them count.
+
+        Those do that are live rows of `fragment_ids`, all of which are in this version.
+        Raises `ValueError` for an offset behind the last row of one of them.
+        """
+        addresses, known = self._addresses_of_each(row_ids)
+        places = self._once(("places", fragment_ids), lambda: self._places(fragment_ids))
+        known[known] = places.live(addresses[known])
+        return addresses, known
+
+    def _addresses_of_each(
+        self, row_ids: npt.NDArray[np.uint64]
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+        if self.stable_row_ids:
+            return self._row_id_map().locate(row_ids)
+        known = np.ones(len(row_ids), dtype=np.bool_)
+        if not self._has_moved_rows:
+            return row_ids, known
+        here = np.array(sorted(self._fragments), dtype=np.uint64)
+        gone = np.flatnonzero(~np.isin(row_ids >> np.uint64(32), here))
+        if len(gone) == 0:
+            return row_ids, known
+        found = self.dataset.remap_row_addrs(pa.array(row_ids[gone], pa.uint64()))
+        addresses = row_ids.copy()
+        known[gone] = False
+        if found is not None:
+            moved = found.is_valid().to_numpy(zero_copy_only=False)
+            addresses[gone[moved]] = found.drop_null().to_numpy()
+            known[gone[moved]] = True
+        return addresses, known
+
+    def _places(self, fragment_ids: frozenset[int]) -> LivePlaces:
+        fragments = [self._fragments[fragment_id] for fragment_id in fragment_ids]
+        deleted_from = [f.id for f in fragments if f.deletion_file is not None]
+        return LivePlaces.of(fragments, {f: self._live_offsets(f) for f in deleted_from})
 
     # -- reading ------------------------------------------------------------------------
 

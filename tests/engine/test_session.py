@@ -19,6 +19,10 @@ from datafusion_lance.engine import (
     LanceIndexError,
     LanceSessionContext,
 )
+from datafusion_lance.indexes.manifest import read_indexes
+from datafusion_lance.indexes.minhash_lsh.details import parameters_of
+from datafusion_lance.indexes.minhash_lsh.parameters import MinHashParameters
+from datafusion_lance.indexes.minhash_lsh.tokenizer import Tokenizer
 from datafusion_lance.udfs import any_element
 
 ROWS = pa.table(
@@ -205,6 +209,25 @@ class TestCreateIndex:
         session.create_lance_index("images", "tags", "LABEL_LIST", replace=True)
 
         assert uses_index(session)
+
+    def test_a_minhash_index_has_the_parameters_that_were_asked_for(self, tmp_path: Path) -> None:
+        texts = pa.table({"text": ["the quick brown fox", None]})
+        lance.write_dataset(texts, tmp_path / "docs.lance")
+        session = LanceSessionContext()
+        session.register_lance("docs", tmp_path / "docs.lance")
+
+        session.create_lance_index(
+            "docs",
+            "text",
+            "MinHashLSH",
+            num_hashes=64,
+            num_bands=8,
+            shingle_size=2,
+            tokenizer={"base_tokenizer": "icu"},
+        )
+
+        (index,) = read_indexes(lance.dataset(tmp_path / "docs.lance"))
+        assert parameters_of(index) == MinHashParameters(64, 8, 2, Tokenizer(base_tokenizer="icu"))
 
     def test_indexes_built_by_pylance_are_used(self, images: Path) -> None:
         lance.dataset(images).create_scalar_index("tags", "LABEL_LIST")
@@ -395,6 +418,15 @@ class TestBadInput:
                 session.create_lance_index("images", "tags", kind)  # pyright: ignore[reportArgumentType]
         with pytest.raises(InvalidArgumentError, match="num_bands: got 3, takes nothing"):
             session.create_lance_index("images", "tags", "LABEL_LIST", num_bands=3)
+        with pytest.raises(InvalidArgumentError, match="keys: got 3, takes nothing: MINHASHLSH"):
+            session.create_lance_index("images", "tags", "MINHASHLSH", keys=3)
+
+    @pytest.mark.parametrize("column", ["missing", "id", "tags"])
+    def test_columns_that_no_minhash_index_takes(
+        self, session: LanceSessionContext, column: str
+    ) -> None:
+        with pytest.raises(InvalidArgumentError, match=f"column: got '{column}.*', takes"):
+            session.create_lance_index("images", column, "MINHASHLSH")
 
     def test_a_list_element_index_takes_keys(
         self, session: LanceSessionContext, images: Path

@@ -1,0 +1,165 @@
+"""Bands File: the documents in the buckets of band keys.
+
+The pages of a bucket are known from the page table; the pages that a search reads are kept
+in the session's cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..cache import ReaderCache
+from ..errors import CorruptIndexError
+from ..search_stats import SearchStats
+from .mapped_column import MappedNumbers, map_numbers
+from .segment import BAND_KEY, DOC_ID, Segment
+
+Keys = npt.NDArray[np.uint64]
+Docs = npt.NDArray[np.uint32]
+
+# How many pages of one bucket are held at once, cached or not.
+_PAGES_AT_ONCE: Final = 256
+# A row that is asked for among so many is found faster in a mask than by sorting.
+_MASKED_FROM: Final = 16
+# A bucket is looked for in so many rows around the place where its key should be; keys are
+# hashes, so that a page of 4096 rows has it there but for one case in many thousands.
+_WINDOW: Final = 256
+_NONE: Final = np.empty(0, dtype=np.uint32)
+
+
+@dataclass(frozen=True, slots=True)
+class BandPage:
+    """Some rows of the bands file, ascending by key."""
+
+    keys: Keys
+    docs: Docs
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the rows take."""
+        return self.keys.nbytes + self.docs.nbytes
+
+    def bucket(self, key: np.uint64) -> Docs:
+        """The documents with that key."""
+        begin = self.keys.searchsorted(key)
+        return self.docs[begin : self.keys.searchsorted(key, "right")]
+
+
+class Bands:
+    """The bands table of one segment; thread-safe.
+
+    Raises `CorruptIndexError` for a page that is not as written.
+    """
+
+    def __init__(self, segment: Segment, cache: ReaderCache) -> None:
+        """Reads nothing yet."""
+        self._segment = segment
+        self._cache = cache
+
+    def documents(self, keys: Keys, stats: SearchStats) -> Docs:
+        """The documents in any of the buckets of `keys`, ascending, each once."""
+        found = [docs for docs in self._buckets(keys, stats) if len(docs)]
+        stats.buckets += len(found)
+        if not found:
+            return _NONE
+        every = np.concatenate(found)
+        if len(every) * _MASKED_FROM < self._segment.num_docs:
+            return np.unique(every)
+        mask = np.zeros(self._segment.num_docs, dtype=np.bool_)
+        mask[every] = True
+        return np.flatnonzero(mask).astype(np.uint32)
+
+    def _buckets(self, keys: Keys, stats: SearchStats) -> Iterator[Docs]:
+        table = self._segment.page_table
+        first = table.searchsorted(keys).tolist()
+        last = np.minimum(table.searchsorted(keys, "right"), len(table) - 1).tolist()
+        spans = [(k, a, b) for k, a, b in zip(keys, first, last, strict=True) if a < len(table)]
+        # Most buckets lie in one page, and all of those pages are found together.
+        single = sorted({a for _, a, b in spans if a == b})
+        pages = dict(zip(single, self._pages(single, stats), strict=True))
+        for key, a, b in spans:
+            if a == b:
+                yield pages[a].bucket(key)
+                continue
+            for at in range(a, b + 1, _PAGES_AT_ONCE):
+                numbers = range(at, min(at + _PAGES_AT_ONCE, b + 1))
+                for page in self._pages(numbers, stats):
+                    yield page.bucket(key)
+
+    # -- reading ------------------------------------------------------------------------
+
+    def _key(self, page: int) -> tuple[str, str, str, int]:
+        return (*self._segment.key, "bands", page)
+
+    def _corrupt(self, check: str) -> CorruptIndexError:
+        return CorruptIndexError(self._segment.bands.path, check)
+
+    def _pages(self, numbers: Sequence[int], stats: SearchStats) -> list[BandPage]:
+        """The pages of the given numbers, which ascend."""
+        found = {n: self._cache.peek(self._key(n)) for n in numbers}
+        missing = [n for n, page in found.items() if page is None]
+        if missing:
+            found.update(self._read_pages(missing, stats))
+        return [page for page in found.values() if page is not None]
+
+    def _read_pages(self, numbers: Sequence[int], stats: SearchStats) -> dict[int, BandPage]:
+        mapped = self._mapped()
+        read: dict[int, BandPage] = {}
+        for number in numbers:
+            page = self._checked(number, self._read(number, mapped))
+            self._cache.put(self._key(number), page, page.nbytes)
+            read[number] = page
+            stats.pages_read += 1
+            stats.bytes_read += page.nbytes
+        return read
+
+    def _rows_of(self, number: int) -> tuple[int, int]:
+        """Where a page begins, and how many rows it has: all but the last are full."""
+        segment = self._segment
+        start = number * segment.page_rows
+        return start, min(segment.page_rows, segment.bands.num_rows - start)
+
+    def _read(self, number: int, mapped: tuple[MappedNumbers, MappedNumbers] | None) -> BandPage:
+        start, count = self._rows_of(number)
+        if mapped is not None:
+            keys, docs = (column.read(start, count) for column in mapped)
+            if keys is not None and docs is not None:
+                return BandPage(keys, docs)
+        batch = self._segment.bands.read_range(start, count)
+        columns = [batch.column(BAND_KEY), batch.column(DOC_ID)]
+        types = [column.type for column in columns]
+        if types != [pa.uint64(), pa.uint32()] or any(c.null_count for c in columns):
+            raise self._corrupt(f"page {number} is not of keys and documents that are not null")
+        if len(batch) != count:
+            raise self._corrupt(f"page {number} has {len(batch)} rows, and not {count}")
+        # Copied: pages that were read together would keep each other's buffers.
+        return BandPage(*(column.to_numpy().copy() for column in columns))
+
+    def _checked(self, number: int, page: BandPage) -> BandPage:
+        greatest = page.docs.max()
+        if greatest >= self._segment.num_docs:
+            raise self._corrupt(
+                f"doc_id {greatest} in page {number}, and there are {self._segment.num_docs}"
+            )
+        if page.keys[-1] != self._segment.page_table[number]:
+            raise self._corrupt(f"page {number} ends with another key than in the page table")
+        if (page.keys[1:] < page.keys[:-1]).any():
+            raise self._corrupt(f"the keys of page {number} do not ascend")
+        return page
+
+    def _mapped(self) -> tuple[MappedNumbers, MappedNumbers] | None:
+        """Both columns of a local file, mapped into memory, where that can be done."""
+
+        def load() -> tuple[tuple[tuple[MappedNumbers, MappedNumbers] | None], int]:
+            keys = map_numbers(self._segment.bands, 0, np.uint64)
+            docs = map_numbers(self._segment.bands, 1, np.uint32)
+            both = None if keys is None or docs is None else (keys, docs)
+            return (both,), 0
+
+        return self._cache.get((*self._segment.key, "mapped bands"), load, handles=1)[0]

@@ -1,0 +1,131 @@
+"""Which rows the documents of a segment are, in one version of the table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..dataset_files import DatasetFiles
+from ..errors import CorruptIndexError
+from ..lance_file import OPEN_FILE_BYTES, OpenFile
+from ..search_stats import SearchStats
+from .segment import ROW_ID, SIGNATURES, Segment
+
+if TYPE_CHECKING:
+    from ..snapshot import Snapshot
+
+Ids = npt.NDArray[np.uint64]
+Docs = npt.NDArray[np.uint32]
+
+# The row ids of so many documents are read as a whole as fast as some are found.
+_WHOLE_UP_TO: Final = 1 << 20
+# Of a larger segment they are read one by one where no more than that share is asked for.
+_SCATTERED_UP_TO: Final = 64
+# From that share of the documents on, the places of all of them are found, and kept.
+_ALL_FROM: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Documents' rows: address, row id in the version, and whether it counts, each (n,).
+
+    Those count that are live rows of the fragments that the segment answers for.
+    """
+
+    addresses: Ids
+    row_ids: Ids
+    counts: npt.NDArray[np.bool_]
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that they take."""
+        return self.addresses.nbytes + self.row_ids.nbytes + self.counts.nbytes
+
+
+class SegmentRows:
+    """The rows of one segment's documents in a version of the table; thread-safe.
+
+    Raises `CorruptIndexError` for row ids that no row of the version can have.
+    """
+
+    def __init__(
+        self,
+        segment: Segment,
+        files: DatasetFiles,
+        folder: str,
+        snapshot: Snapshot,
+        fragments: frozenset[int],
+    ) -> None:
+        """Reads nothing yet; `fragments` are those that the segment answers for."""
+        self._segment = segment
+        self._files = files
+        self._relative = f"{folder}/{SIGNATURES}"
+        self._snapshot = snapshot
+        self.fragments = fragments
+        self.path = files.path(self._relative)
+
+    def locate(self, docs: Docs | None, stats: SearchStats) -> Located:
+        """The rows of `docs`, which ascend, or of all documents."""
+        key = (*self._segment.key, "rows", self._snapshot.manifest.digest)
+        every: Located | None = self._snapshot.cache.peek(key)
+        if every is None:
+            if docs is not None and len(docs) * _ALL_FROM < self._segment.num_docs:
+                return self._located(self._row_ids(docs, stats))
+            every = self._located(self._all_row_ids(stats))
+            self._snapshot.cache.put(key, every, every.nbytes)
+        if docs is None:
+            return every
+        return Located(every.addresses[docs], every.row_ids[docs], every.counts[docs])
+
+    def _located(self, row_ids: Ids) -> Located:
+        try:
+            addresses, counts = self._snapshot.locate(row_ids, self.fragments)
+        except ValueError as error:
+            raise CorruptIndexError(self.path, f"{ROW_ID}: {error}") from error
+        # Without stable row ids a row's id is its address, where it is now.
+        return Located(addresses, row_ids if self._snapshot.stable_row_ids else addresses, counts)
+
+    # -- reading ------------------------------------------------------------------------
+
+    def _row_ids(self, docs: Docs, stats: SearchStats) -> Ids:
+        """The row ids of `docs`, as the file has them."""
+        cache, key = self._snapshot.cache, (*self._segment.key, ROW_ID)
+        every: Ids | None = cache.peek(key)
+        scattered = len(docs) * _SCATTERED_UP_TO <= self._segment.num_docs
+        if every is None and self._segment.num_docs > _WHOLE_UP_TO and scattered:
+            return self._taken(docs, stats)
+        return (self._all_row_ids(stats) if every is None else every)[docs]
+
+    def _all_row_ids(self, stats: SearchStats) -> Ids:
+        def load() -> tuple[Ids, int]:
+            column = self._open().read_column(ROW_ID)
+            ids = self._checked(column, self._segment.num_docs)
+            stats.bytes_read += ids.nbytes
+            return ids, ids.nbytes
+
+        return self._snapshot.cache.get((*self._segment.key, ROW_ID), load)
+
+    def _taken(self, docs: Docs, stats: SearchStats) -> Ids:
+        file = self._snapshot.cache.get(
+            (*self._segment.key, "row id file"), lambda: (self._open(), OPEN_FILE_BYTES), handles=1
+        )
+        column = file.take_rows(docs.tolist()).column(ROW_ID).combine_chunks()
+        ids = self._checked(column, len(docs))
+        stats.bytes_read += ids.nbytes
+        return ids
+
+    def _open(self) -> OpenFile:
+        return OpenFile(self._files, self._relative, [ROW_ID])
+
+    def _checked(self, column: pa.Array, expected: int) -> Ids:
+        if column.type != pa.uint64() or column.null_count or len(column) != expected:
+            raise CorruptIndexError(
+                self.path,
+                f"{len(column)} values of {ROW_ID}, {column.null_count} of them null, "
+                f"of {expected} documents",
+            )
+        return column.to_numpy()
