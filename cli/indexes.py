@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from itertools import chain
 from typing import Any
 
 from ..engine import LanceSessionContext
 from .output import FORMATS, opened, write
-from .usage import UsageError, add_command, add_storage_options, storage_options
+from .usage import UsageError, add_command, add_storage_options, pair, storage_options
 
 _TABLE = "t"
-_KINDS = {"list-element": "LIST_ELEMENT", "label-list": "LABEL_LIST"}
+_KINDS = {"list-element": "LIST_ELEMENT", "label-list": "LABEL_LIST", "minhash-lsh": "MINHASHLSH"}
+_PARAMETERS = {
+    "list-element": ("keys", "sort_memory"),
+    "label-list": (),
+    "minhash-lsh": ("num_hashes", "num_bands", "shingle_size", "tokenizer"),
+}
 
 _INDEXES_EXAMPLES = """\
   datafusion-lance indexes images.lance
@@ -21,6 +28,8 @@ _CREATE_EXAMPLES = """\
   datafusion-lance create-index images.lance tags
   datafusion-lance create-index images.lance detections -k label -k confidence
   datafusion-lance create-index images.lance tags --name by_tag --replace
+  datafusion-lance create-index docs.lance text --kind minhash-lsh --num-bands 32 \\
+      --tokenizer base_tokenizer=icu
 """
 _DROP_EXAMPLES = """\
   datafusion-lance drop-index images.lance detections_idx
@@ -47,8 +56,9 @@ def add_commands(commands: Any) -> None:
     create.add_argument(
         "-k",
         "--key",
+        dest="keys",
+        metavar="KEY",
         action="append",
-        default=[],
         help="a field of the structs in the list, for a list element index; "
         "given again in the order of the keys",
     )
@@ -59,6 +69,15 @@ def add_commands(commands: Any) -> None:
         metavar="MIB",
         type=int,
         help="of entries sorted at once, for a list element index (256)",
+    )
+    for name in ("num-hashes", "num-bands", "shingle-size"):
+        create.add_argument(f"--{name}", metavar="N", type=int, help="of a MinHash LSH index")
+    create.add_argument(
+        "--tokenizer",
+        metavar="KEY=VALUE",
+        action="append",
+        type=pair,
+        help="a setting of the tokenizer of a MinHash LSH index; may be given again",
     )
     create.set_defaults(run=run_create)
 
@@ -87,14 +106,21 @@ def run_indexes(options: argparse.Namespace) -> None:
 
 
 def run_create(options: argparse.Namespace) -> None:
-    kind = options.kind or ("list-element" if options.key else "label-list")
-    parameters: dict[str, Any] = {}
-    if options.key:
-        parameters["keys"] = options.key
-    if options.sort_memory is not None:
-        parameters["sort_memory"] = options.sort_memory << 20
-    if kind == "label-list" and parameters:
-        raise UsageError("--key and --sort-memory are of a list-element index")
+    kind = options.kind or ("list-element" if options.keys else "label-list")
+    parameters: dict[str, Any] = {
+        name: getattr(options, name)
+        for name in chain.from_iterable(_PARAMETERS.values())
+        if getattr(options, name) is not None
+    }
+    for name in parameters:
+        if name not in _PARAMETERS[kind]:
+            option = "key" if name == "keys" else name.replace("_", "-")
+            raise UsageError(f"--{option} is of no {kind} index")
+    if "sort_memory" in parameters:
+        parameters["sort_memory"] <<= 20
+    if "tokenizer" in parameters:
+        settings = parameters["tokenizer"]
+        parameters["tokenizer"] = {setting: _value(text) for setting, text in settings}
     _session(options).create_lance_index(
         _TABLE,
         options.column,
@@ -105,6 +131,14 @@ def run_create(options: argparse.Namespace) -> None:
     )
     if sys.stderr.isatty():
         print(f"created {options.name or options.column + '_idx'}", file=sys.stderr)
+
+
+def _value(text: str) -> Any:
+    """A setting's value: a number, true or false, or the text."""
+    try:
+        return json.loads(text.lower())
+    except ValueError:
+        return text
 
 
 def run_drop(options: argparse.Namespace) -> None:

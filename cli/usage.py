@@ -29,7 +29,7 @@ def add_storage_options(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        type=_pair,
+        type=pair,
         help="an option of Lance's for the object store, such as aws_region=eu-central-1; "
         "may be given again",
     )
@@ -39,7 +39,8 @@ def storage_options(options: argparse.Namespace) -> dict[str, str] | None:
     return dict(options.storage_option) or None
 
 
-def _pair(text: str) -> tuple[str, str]:
+def pair(text: str) -> tuple[str, str]:
+    """The type of an argument KEY=VALUE."""
     key, equals, value = text.partition("=")
     if not key or not equals:
         raise argparse.ArgumentTypeError(f"got {text!r}, takes KEY=VALUE")

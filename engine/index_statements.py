@@ -29,6 +29,7 @@ from ..udfs.elements.tokens import (
 KINDS: Final[Mapping[str, str]] = {
     "list_element": "LIST_ELEMENT",
     "label_list": "LABEL_LIST",
+    "minhash_lsh": "MINHASHLSH",
 }
 """What USING takes, and the kind that `create_lance_index` knows it by."""
 
@@ -281,14 +282,24 @@ def _options(text: str) -> dict[str, Any]:
         raise _unsupported(joined(tokens[end + 1 :]))
     options: dict[str, Any] = {}
     for argument in split_arguments(tokens, opening, end):
-        name, value = tokens[argument.start], [tokens[i] for i in argument[2:]]
-        key = named(name, normalize=True)
-        if key is None or key in options or not (value and tokens[argument[1]].is_symbol("=")):
-            raise InvalidArgumentError(
-                "WITH", joined(tokens[i] for i in argument), "name = value, each name once"
-            )
-        options[key] = _value(key, value)
+        _add_option(options, [tokens[i] for i in argument])
     return options
+
+
+def _add_option(options: dict[str, Any], tokens: Sequence[Token]) -> None:
+    """Adds `name = value`, or `name.part = value` as a part of that option."""
+    equals = next((i for i, token in enumerate(tokens) if token.is_symbol("=")), len(tokens))
+    names = [named(token, normalize=True) for token in tokens[:equals:2]]
+    dotted = all(token.is_symbol(".") for token in tokens[1:equals:2])
+    if equals < len(tokens) - 1 and equals % 2 and dotted and len(names) <= 2:
+        *outer, name = names
+        into = options
+        for part in outer:
+            into = options.setdefault(str(part), {})
+        if name is not None and None not in outer and isinstance(into, dict) and name not in into:
+            into[name] = _value(".".join(map(str, names)), tokens[equals + 1 :])
+            return
+    raise InvalidArgumentError("WITH", joined(tokens), "name = value, each name once")
 
 
 def _value(name: str, tokens: Sequence[Token]) -> Any:

@@ -8,6 +8,8 @@ from typing import Final
 from .errors import LanceIndexError, UnusableIndexError
 from .list_element import details as list_element
 from .manifest import LanceIndex
+from .minhash_lsh import details as minhash_lsh
+from .minhash_lsh.tokenizer import DEFAULT_TOKENIZER
 from .snapshot import Snapshot
 
 # Lance's own records of its table, which it keeps among the indexes.
@@ -19,7 +21,9 @@ class IndexDescription:
     """One index of a table version.
 
     `column` is the indexed column's current name, with `, ` between several; None where it is
-    gone. `keys` are those of a list element index, in order, else empty. Of the fragments and
+    gone. `keys` are those of a list element index, in order, else empty. `parameters` are those
+    that a MinHash LSH index was built with, of its tokenizer the base and whatever is not
+    Lance's default. Of the fragments and
     the live rows of the version, `covered_*` counts those that the index answers for.
     `size_bytes` is that of its files; None where the metadata does not say. `unusable` is the
     reason why the index answers nothing, if so.
@@ -71,7 +75,7 @@ def _describe(index: LanceIndex, snapshot: Snapshot) -> IndexDescription:
         kind=index.kind,
         column=None if None in names else ", ".join(name for name in names if name is not None),
         keys=_keys(index, snapshot) if index.kind == list_element.KIND else (),
-        parameters=(),
+        parameters=_parameters(index) if index.kind == minhash_lsh.KIND else (),
         segments=len(index.segments),
         covered_fragments=len(covered),
         uncovered_fragments=len(rows) - len(covered),
@@ -91,3 +95,28 @@ def _keys(index: LanceIndex, snapshot: Snapshot) -> tuple[str, ...]:
             return list_element.ListElementIndexDetails.decode(index.segments[0].details).keys
         except ValueError:
             return ()
+
+
+def _parameters(index: LanceIndex) -> tuple[tuple[str, str], ...]:
+    try:
+        parameters = minhash_lsh.decode_details(index.segments[0].details).parameters
+    except ValueError:
+        return ()
+    defaults = dict(DEFAULT_TOKENIZER.shapes)
+    shapes = dict(parameters.tokenizer.shapes)
+    told = {
+        name: shapes[name]
+        for name in shapes
+        if name == "base_tokenizer" or shapes[name] != defaults[name]
+    }
+    return (
+        ("num_hashes", str(parameters.num_hashes)),
+        ("num_bands", str(parameters.num_bands)),
+        ("shingle_size", str(parameters.shingle_size)),
+        *((f"tokenizer.{name}", _shown(value)) for name, value in told.items()),
+    )
+
+
+def _shown(value: str | int | None) -> str:
+    """A setting in Lance's words: `none`, `true`, a number or a name."""
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)

@@ -21,6 +21,7 @@ from .list_element import details as list_element
 from .list_element.btree_files import BATCH_SIZE, PAGE_DATA, PAGE_LOOKUP
 from .list_element.key_encoding import decode_tuple
 from .manifest import IndexSegment, Manifest, absolute, read_manifest
+from .minhash_lsh.segment import BAND_KEY, BANDS, DOC_ID, SIGNATURE, SIGNATURES
 from .row_set import RowSet
 
 _FOLDER: Final = "/_indices/"
@@ -189,6 +190,43 @@ def _bitmaps(place: _Place, file: OpenFile, start: int, count: int) -> tuple[_Fa
     return facts, pa.table(columns)
 
 
+def _signatures(place: _Place, file: OpenFile, start: int, count: int) -> tuple[_Facts, pa.Table]:
+    batch = _slice(file, start, count)
+    width = batch.schema.field(SIGNATURE).type.list_size
+    facts: _Facts = (
+        ("file", "signatures of a MinHash LSH index"),
+        ("documents", str(file.num_rows)),
+        ("hashes in a signature", str(width)),
+    )
+    documents = pa.array(range(start, start + len(batch)), pa.uint64())
+    return facts, pa.table({"document": documents, **_columns(batch)})
+
+
+def _buckets(place: _Place, file: OpenFile, start: int, count: int) -> tuple[_Facts, pa.Table]:
+    """A row for each bucket among the entries from `start` on."""
+    batch = _slice(file, start, count)
+    keys, documents = batch.column(BAND_KEY).to_numpy(), batch.column(DOC_ID)
+    starts = (
+        np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+        if len(keys)
+        else np.zeros(0, int)
+    )
+    offsets = pa.array([*starts, len(keys)], pa.int32())
+    facts: _Facts = (
+        ("file", "buckets of a MinHash LSH index, by band key"),
+        ("entries", str(file.num_rows)),
+    )
+    rows = {
+        "bucket": pa.array([f"{key:016x}" for key in keys[starts].tolist()], pa.string()),
+        "documents": pa.ListArray.from_arrays(offsets, documents),
+    }
+    return facts, pa.table(rows)
+
+
+def _columns(batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    return dict(zip(batch.schema.names, batch.columns, strict=True))
+
+
 def _row_set(place: _Place, what: str, data: bytes) -> RowSet:
     try:
         return RowSet.from_row_addr_tree_map(data)
@@ -220,4 +258,6 @@ _INSPECTORS: Final[Mapping[str, _Inspector]] = {
     PAGE_DATA: _page_data,
     PAGE_LOOKUP: _page_lookup,
     LABEL_LIST_FILE: _bitmaps,
+    SIGNATURES: _signatures,
+    BANDS: _buckets,
 }

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+import lance
+import pyarrow as pa
 import pytest
 
 from .command import Command
@@ -41,13 +44,45 @@ def test_an_index_is_replaced_when_asked(command: Command) -> None:
     assert [row["keys"] for row in listed(command)] == [["confidence"]]
 
 
+def test_a_minhash_index(command: Command, tmp_path: Path) -> None:
+    docs = tmp_path / "docs.lance"
+    texts = ["the quick brown fox jumps", "the quick brown fox jumps over", None]
+    lance.write_dataset(pa.table({"text": texts}), docs)
+
+    command.succeed(
+        *("create-index", docs, "text", "--kind", "minhash-lsh", "--num-bands", 8),
+        *("--num-hashes", 32, "--tokenizer", "base_tokenizer=icu", "--tokenizer", "stem=true"),
+    )
+
+    (row,) = json.loads(command.succeed("indexes", docs, "--format", "json").out)
+    assert row["parameters"] == {
+        "num_hashes": "32",
+        "num_bands": "8",
+        "shingle_size": "3",
+        "tokenizer.base_tokenizer": "icu",
+        "tokenizer.stem": "true",
+    }
+    files = sorted(docs.glob("_indices/*/*"))
+    buckets, signatures = (
+        json.loads(command.succeed("inspect", file, "--format", "json").out) for file in files
+    )
+    together = [row for row in buckets if row["documents"] == [0, 1]]
+    assert 0 < len(together) <= 8
+    assert [len(row["signature"]) for row in signatures] == [32, 32]
+    assert signatures[1]["_rowid"] == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         (["create-index", "{}", "nope"], 1, "column: got 'nope'"),
         (["create-index", "{}", "detections", "-k", "nope"], 1, "keys: got 'nope'"),
         (["create-index", "{}", "detections", "--kind", "list-element"], 1, "keys: got"),
-        (["create-index", "{}", "tags", "--kind", "label-list", "-k", "a"], 2, "--key and"),
+        (
+            ["create-index", "{}", "tags", "--kind", "label-list", "-k", "a"],
+            2,
+            "--key is of no label-list index",
+        ),
         (["drop-index", "{}", "nope"], 1, "name: got 'nope'"),
         (["indexes", "nope"], 1, "path_or_dataset: got 'nope'"),
         (["indexes"], 2, "required: path"),

@@ -27,7 +27,7 @@ def file(images: Path, name: str) -> Path:
 def test_entries_have_their_keys_decoded(indexed: Command) -> None:
     path = file(indexed.images, "page_data.lance")
 
-    result = indexed.succeed("inspect", path, "--start", 1, "--rows", 2)
+    result = indexed.succeed("inspect", path, "--rows", 2)
 
     assert result.lines == [
         f"path: {path}",
@@ -40,10 +40,22 @@ def test_entries_have_their_keys_decoded(indexed: Command) -> None:
         "+-------+-----------+-------+------------+----------+--------+",
         "| entry | null_list | label | confidence | fragment | offset |",
         "+-------+-----------+-------+------------+----------+--------+",
+        "|     0 | true      | NULL  |       NULL |        1 |      0 |",
         "|     1 | false     | NULL  |       NULL |        1 |      1 |",
-        "|     2 | false     | car   |       0.95 |        0 |      0 |",
         "+-------+-----------+-------+------------+----------+--------+",
     ]
+
+
+def test_rows_from_a_place_on(indexed: Command) -> None:
+    path = file(indexed.images, "page_data.lance")
+
+    result = indexed.succeed("inspect", path, "--start", 4, "--rows", 9, "--format", "json")
+
+    assert [(row["entry"], row["label"]) for row in json.loads(result.out)] == [
+        (4, "dog"),
+        (5, "dog"),
+    ]
+    assert json.loads(indexed.succeed("inspect", path, "--start", 6, "--format", "json").out) == []
 
 
 def test_the_page_table(indexed: Command) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import lance
 import pyarrow as pa
 import pytest
 from datafusion import SQLOptions
@@ -90,6 +91,30 @@ class TestCreateIndex:
 
         assert shown(session) == [("images", "i")]
 
+    def test_a_minhash_index(self, tmp_path: Path) -> None:
+        texts = ["the quick brown fox jumps", "the quick brown fox jumps over", None]
+        lance.write_dataset(pa.table({"text": texts}), tmp_path / "docs.lance")
+        session = LanceSessionContext()
+        session.register_lance("docs", tmp_path / "docs.lance")
+
+        session.sql(
+            "CREATE INDEX ON docs USING minhash_lsh (text) WITH (num_hashes = 32, num_bands = 8, "
+            "tokenizer.base_tokenizer = 'icu', tokenizer.stem = TRUE, tokenizer.\"language\" = "
+            "'English')"
+        )
+
+        (row,) = session.lance_indexes("docs").to_pylist()
+        assert (row["name"], row["kind"], row["covered_rows"]) == ("text_idx", "MinHashLsh", 3)
+        assert row["parameters"] == [
+            ("num_hashes", "32"),
+            ("num_bands", "8"),
+            ("shingle_size", "3"),
+            ("tokenizer.base_tokenizer", "icu"),
+            ("tokenizer.stem", "true"),
+        ]
+        with pytest.raises(InvalidArgumentError, match="num_hashes: got 128, takes a multiple"):
+            session.sql("CREATE INDEX i ON docs USING minhash_lsh (text) WITH (num_bands = 7)")
+
     def test_if_not_exists(self, session: LanceSessionContext) -> None:
         session.sql("CREATE INDEX i ON images USING label_list (tags)")
 
@@ -171,6 +196,14 @@ class TestCreateIndex:
                 "ON images USING list_element (detections.label) WITH (a = 1, A = 2)",
                 InvalidArgumentError,
                 "^WITH: got 'A = 2', takes name = value, each name once",
+            ),
+            *(
+                (
+                    f"ON images USING list_element (detections.label) WITH ({option})",
+                    InvalidArgumentError,
+                    "^WITH: got .*, takes name = value",
+                )
+                for option in ("a.b.c = 1", "a = 1, a.b = 2", "a.b = 1, a.b = 2")
             ),
             (
                 "ON images USING list_element (detections.label) WITH (sort_memory = 1 + 1)",
