@@ -1,4 +1,4 @@
-"""`indexes`, `create-index` and `drop-index`."""
+"""`indexes`, `create-index`, `drop-index` and `optimize`."""
 
 from __future__ import annotations
 
@@ -30,6 +30,10 @@ _CREATE_EXAMPLES = """\
   datafusion-lance create-index images.lance tags --name by_tag --replace
   datafusion-lance create-index docs.lance text --kind minhash-lsh --num-bands 32 \\
       --tokenizer base_tokenizer=icu
+"""
+_OPTIMIZE_EXAMPLES = """\
+  datafusion-lance optimize images.lance
+  datafusion-lance optimize images.lance detections_idx
 """
 _DROP_EXAMPLES = """\
   datafusion-lance drop-index images.lance detections_idx
@@ -87,6 +91,13 @@ def add_commands(commands: Any) -> None:
     drop.add_argument("--if-exists", action="store_true", help="it may be missing")
     drop.set_defaults(run=run_drop)
 
+    optimize = add_command(
+        commands, "optimize", "bring indexes up to date with their table", _OPTIMIZE_EXAMPLES
+    )
+    _add_path(optimize)
+    optimize.add_argument("name", nargs="?", help="of the index (all of the table's)")
+    optimize.set_defaults(run=run_optimize)
+
 
 def _add_path(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", help="the table's path or URL")
@@ -143,3 +154,7 @@ def _value(text: str) -> Any:
 
 def run_drop(options: argparse.Namespace) -> None:
     _session(options).drop_lance_index(_TABLE, options.name, options.if_exists)
+
+
+def run_optimize(options: argparse.Namespace) -> None:
+    _session(options).optimize_lance_index(_TABLE, options.name)

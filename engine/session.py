@@ -33,6 +33,7 @@ from .index_creation import create_index
 from .index_drop import drop_index
 from .index_listing import listing
 from .index_statement_run import run_index_statement
+from .index_upkeep import optimize_index
 from .registry import RegisteredTable, Terms, find_table, open_table, source_of
 from .scan_identity import watch
 from .session_state import SessionState, may_change
@@ -218,6 +219,27 @@ class LanceSessionContext(SessionContext):
         """
         registered = self._following_table(table)
         dataset = drop_index(registered.terms.open(), name, if_exists=if_exists)
+        self._replace(table, registered.terms, dataset)
+
+    def optimize_lance_index(
+        self, table: str, name: str | None = None, *, progress: bool = True
+    ) -> None:
+        """Brings an index of a registered Lance table, or all of them, up to date with its rows.
+
+        Fragments that an index does not cover are indexed, and what compaction, updates and
+        deletes have left behind in it is taken out. A list element index gets a new segment;
+        beyond 8 its segments are merged into one, from their entries. Indexes of Lance's own
+        kinds are pylance's to optimize. Queries go on meanwhile. Each index is committed in one
+        step to the newest version of the dataset, and the table moves there; an upkeep that
+        ends before that leaves the table as it was. `progress` shows a bar on a terminal.
+
+        Raises InvalidArgumentError for an unknown table or index and a table fixed at a
+        version, UnusableIndexError for a list element index whose keys are gone,
+        CorruptIndexError for one with a damaged file, and LanceIndexError where other writers
+        were faster every time.
+        """
+        registered = self._following_table(table)
+        dataset = optimize_index(registered.terms.open(), name, progress=progress)
         self._replace(table, registered.terms, dataset)
 
     def lance_indexes(self, table: str) -> DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,9 +51,12 @@ def describe_indexes(snapshot: Snapshot) -> tuple[IndexDescription, ...]:
     """
     if snapshot.indexes_unread is not None:
         raise LanceIndexError(snapshot.indexes_unread)
-    return tuple(
-        _describe(index, snapshot) for index in snapshot.indexes if index.kind not in _RECORDS
-    )
+    return tuple(_describe(index, snapshot) for index in describable(snapshot.indexes))
+
+
+def describable(indexes: Iterable[LanceIndex]) -> tuple[LanceIndex, ...]:
+    """Those that are indexes on columns, and no records that Lance keeps among them."""
+    return tuple(index for index in indexes if index.kind not in _RECORDS)
 
 
 def _describe(index: LanceIndex, snapshot: Snapshot) -> IndexDescription:

@@ -10,6 +10,7 @@ import lance
 import pyarrow as pa
 import pytest
 
+from ..engine.indexed_images import append_images
 from .command import Command
 
 
@@ -42,6 +43,20 @@ def test_an_index_is_replaced_when_asked(command: Command) -> None:
     command.succeed(*again, "--replace", "--sort-memory", 64)
 
     assert [row["keys"] for row in listed(command)] == [["confidence"]]
+
+
+def test_indexes_are_brought_up_to_date(command: Command) -> None:
+    command.succeed("create-index", command.images, "tags")
+    command.succeed("create-index", command.images, "detections", "-k", "label")
+    append_images(command.images)
+    uncovered = [row["uncovered_rows"] for row in listed(command)]
+
+    command.succeed("optimize", command.images, "tags_idx")
+    command.succeed("optimize", command.images)
+
+    assert uncovered == [6, 6]
+    assert [row["uncovered_rows"] for row in listed(command)] == [0, 0]
+    assert "name: got 'nope'" in command("optimize", command.images, "nope").err
 
 
 def test_a_minhash_index(command: Command, tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def test_wrong_usage(command: Command, arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "sql", "explain", "indexes", "create-index", "drop-index", "inspect"]
+    "name", ["", "sql", "explain", "indexes", "create-index", "drop-index", "optimize", "inspect"]
 )
 def test_help_has_examples(command: Command, name: str) -> None:
     result = command.succeed(*([name] if name else []), "--help")
