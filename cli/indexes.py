@@ -1,4 +1,4 @@
-"""`indexes`, `create-index`, `drop-index` and `optimize`."""
+"""`indexes`, `create-index`, `drop-index`, `optimize` and `check`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from ..engine import LanceSessionContext
+from ..engine.index_check import CHECKED
 from .output import FORMATS, opened, write
 from .usage import UsageError, add_command, add_storage_options, pair, storage_options
 
@@ -34,6 +35,10 @@ _CREATE_EXAMPLES = """\
 _OPTIMIZE_EXAMPLES = """\
   datafusion-lance optimize images.lance
   datafusion-lance optimize images.lance detections_idx
+"""
+_CHECK_EXAMPLES = """\
+  datafusion-lance check images.lance
+  datafusion-lance check images.lance detections_idx || echo "build it again"
 """
 _DROP_EXAMPLES = """\
   datafusion-lance drop-index images.lance detections_idx
@@ -98,6 +103,15 @@ def add_commands(commands: Any) -> None:
     optimize.add_argument("name", nargs="?", help="of the index (all of the table's)")
     optimize.set_defaults(run=run_optimize)
 
+    check = add_command(
+        commands, "check", "prove indexes against the rows of their table", _CHECK_EXAMPLES
+    )
+    _add_path(check)
+    check.add_argument(
+        "name", nargs="?", help="of the index (all list element and label list indexes)"
+    )
+    check.set_defaults(run=run_check)
+
 
 def _add_path(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", help="the table's path or URL")
@@ -158,3 +172,17 @@ def run_drop(options: argparse.Namespace) -> None:
 
 def run_optimize(options: argparse.Namespace) -> None:
     _session(options).optimize_lance_index(_TABLE, options.name)
+
+
+def run_check(options: argparse.Namespace) -> int:
+    """1 where an index is not sound."""
+    session = _session(options)
+    listed = session.lance_indexes(_TABLE).to_pylist()
+    names = [row["name"] for row in listed if row["kind"] in CHECKED]
+    checks = [
+        session.check_lance_index(_TABLE, name)
+        for name in (names if options.name is None else [options.name])
+    ]
+    for check in checks:
+        print(check)
+    return int(not all(check.sound for check in checks))

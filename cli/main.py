@@ -42,10 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = make_parser().parse_args(arguments)
     try:
-        options.run(options)
+        failed = options.run(options)
         sys.stdout.flush()
+        return int(failed or 0)
     except UsageError as error:
-        options.parser.error(str(error))
+        return options.parser.error(str(error))
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -57,7 +58,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BaseException as error:  # a Rust panic is no Exception
         print(f"error: {error}", file=sys.stderr)
         return 1
-    return 0
 
 
 def _version() -> str:

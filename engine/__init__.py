@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..indexes.check_report import Difference, IndexCheck
 from ..indexes.errors import (
     CorruptIndexError,
     InvalidArgumentError,
@@ -16,6 +17,8 @@ from .session import LanceSessionContext
 
 __all__ = [
     "CorruptIndexError",
+    "Difference",
+    "IndexCheck",
     "InvalidArgumentError",
     "LanceDataFrame",
     "LanceIndexError",

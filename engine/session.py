@@ -20,7 +20,9 @@ from datafusion.expr import Expr
 from lance import LanceDataset
 
 from ..indexes.cache import ReaderCache
+from ..indexes.check_report import IndexCheck
 from ..indexes.errors import InvalidArgumentError
+from ..indexes.snapshot import Snapshot
 from ..rewrites.plan_memory import PlanMemory
 from ..udfs.elements.planning import Readers
 from ..udfs.elements.statement import AnyElementStatements
@@ -29,6 +31,7 @@ from .dataframe import LanceDataFrame
 from .environment import execution_of
 from .execution import Execution, explains, is_query
 from .explain import explain_statement
+from .index_check import check_index
 from .index_creation import create_index
 from .index_drop import drop_index
 from .index_listing import listing
@@ -40,6 +43,7 @@ from .session_state import SessionState, may_change
 from .table_factory import LanceTableFactory, creates_external_table
 
 CACHE_BYTES = 256 * 2**20
+_CHECK_BYTES = 64 * 2**20
 
 Result = TypeVar("Result")
 
@@ -241,6 +245,22 @@ class LanceSessionContext(SessionContext):
         registered = self._following_table(table)
         dataset = optimize_index(registered.terms.open(), name, progress=progress)
         self._replace(table, registered.terms, dataset)
+
+    def check_lance_index(self, table: str, name: str) -> IndexCheck:
+        """Proves a list element or label list index against the rows of its table.
+
+        All of the index and all of the column are read, past what the session has kept. Every
+        live row of the fragments that the index covers must have just its own entries in it, its
+        pages must be in order and as the page table says, its files as long as the table
+        records, and its details must agree with the schema. The result's `sound` says whether
+        all of this is so, `differences` are the first that are not, by row, and `str` of it is a
+        readable report.
+
+        Raises InvalidArgumentError for an unknown table and for a name that no index of these
+        kinds has.
+        """
+        registered = self._lance_table("table", table)
+        return check_index(Snapshot(registered.lance_dataset, ReaderCache(_CHECK_BYTES)), name)
 
     def lance_indexes(self, table: str) -> DataFrame:
         """The indexes of a registered Lance table at its version, a row for each, of any kind.

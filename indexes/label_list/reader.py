@@ -86,6 +86,10 @@ class LabelListReader:
             )
         return keys.positions(labels).tolist()
 
+    def label_count(self, stats: SearchStats) -> int:
+        """How many labels have a posting, with NULL where some row has a NULL element."""
+        return self._keys(stats).size
+
     def null_element_position(self, stats: SearchStats) -> int:
         """Where the posting of the rows with a NULL element is, -1 for none."""
         position = self._keys(stats).null_position

@@ -9,11 +9,10 @@ import pyarrow as pa
 
 from ..cache import ReaderCache
 from ..dataset_files import DatasetFiles
-from ..errors import CorruptIndexError
 from ..lance_file import OpenFile
 from ..manifest import IndexSegment
 from ..search_stats import SearchStats
-from .btree import BTree, PageLookup
+from .btree import BTree, PageLookup, check_page
 from .btree_files import PAGE_DATA
 from .merge import Key, SortedRun
 
@@ -54,25 +53,9 @@ class SegmentRun(SortedRun):
         lookup = self._lookup
         size = lookup.size(number)
         page = self._file.read_range(number * lookup.page_rows, size)
-        self._check(number, page)
+        check_page(self._file.path, lookup, number, page)
         if number > self._furthest:
             self._furthest = number
             self._read(size)
         fragments = page.column("ids").to_numpy() >> _ROW_BITS
         return page.filter(pa.array(np.isin(fragments, self._fragments)))
-
-    def _check(self, number: int, page: pa.RecordBatch) -> None:
-        lookup, values = self._lookup, page.column("values")
-        nulls = int(lookup.null_counts[number])
-        sound = len(page) == lookup.size(number) and values.null_count == nulls
-        at = number - lookup.null_pages
-        if sound and at >= 0:
-            least = b"" if nulls else values[0].as_py()
-            sound = (least, values[len(page) - 1].as_py()) == (
-                lookup.least[at],
-                lookup.greatest[at],
-            )
-        if not sound:
-            raise CorruptIndexError(
-                self._file.path, f"page {number} is not what the page table says of it"
-            )

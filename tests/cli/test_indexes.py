@@ -59,6 +59,23 @@ def test_indexes_are_brought_up_to_date(command: Command) -> None:
     assert "name: got 'nope'" in command("optimize", command.images, "nope").err
 
 
+def test_a_check_tells_by_its_exit_code(command: Command) -> None:
+    command.succeed("create-index", command.images, "tags")
+    command.succeed("create-index", command.images, "detections", "-k", "label")
+
+    assert command.succeed("check", command.images).lines == [
+        "tags_idx (LabelList): 6 rows, 7 entries: sound",
+        "detections_idx (ListElement): 6 rows, 6 entries: sound",
+    ]
+    (file,) = command.images.glob("_indices/*/page_data.lance")
+    file.write_bytes(file.read_bytes()[:-8])
+    result = command("check", command.images)
+    assert (result.code, result.err) == (1, "")
+    assert "detections_idx (ListElement): 0 rows, 0 entries: NOT SOUND" in result.lines
+    assert command("check", command.images, "tags_idx").code == 0
+    assert "name: got 'nope'" in command("check", command.images, "nope").err
+
+
 def test_a_minhash_index(command: Command, tmp_path: Path) -> None:
     docs = tmp_path / "docs.lance"
     texts = ["the quick brown fox jumps", "the quick brown fox jumps over", None]

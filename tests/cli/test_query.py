@@ -185,7 +185,18 @@ def test_wrong_usage(command: Command, arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "sql", "explain", "indexes", "create-index", "drop-index", "optimize", "inspect"]
+    "name",
+    [
+        "",
+        "sql",
+        "explain",
+        "indexes",
+        "create-index",
+        "drop-index",
+        "optimize",
+        "check",
+        "inspect",
+    ],
 )
 def test_help_has_examples(command: Command, name: str) -> None:
     result = command.succeed(*([name] if name else []), "--help")
