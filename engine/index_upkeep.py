@@ -9,6 +9,7 @@ from lance.commit import CommitConflictError
 
 from ..indexes.description import describable
 from ..indexes.errors import InvalidArgumentError, LanceIndexError
+from ..indexes.leftovers import remove_leftovers
 from ..indexes.list_element.details import KIND as LIST_ELEMENT
 from ..indexes.list_element.upkeep import optimize_list_element
 from ..indexes.manifest import read_indexes
@@ -19,7 +20,8 @@ _TRIES: Final = 3
 def optimize_index(dataset: LanceDataset, name: str | None, *, progress: bool) -> LanceDataset:
     """Optimizes one index, or all; the result is the dataset at the version that has them so.
 
-    Those of Lance's own kinds are pylance's to optimize. Raises InvalidArgumentError where
+    Those of Lance's own kinds are pylance's to optimize. What builds have left behind that were
+    killed long ago is removed. Raises InvalidArgumentError where
     there is no index of that name, and LanceIndexError where other writers were faster every
     time.
     """
@@ -28,6 +30,7 @@ def optimize_index(dataset: LanceDataset, name: str | None, *, progress: bool) -
     if name is not None and name not in names:
         known = ", ".join(names) or "there is none"
         raise InvalidArgumentError("name", name, f"the name of an index of the table: {known}")
+    remove_leftovers(dataset)
     for index in indexes:
         if name in (None, index.name):
             if index.kind == LIST_ELEMENT:

@@ -14,6 +14,9 @@ Hashes = npt.NDArray[np.uint64]
 _MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIX: Final = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
 _NULL: Final = np.uint64(0x2545F4914F6CDD1D)
+_WORD: Final = 8
+_KEEP: Final = np.array([(1 << (8 * n)) - 1 for n in range(_WORD + 1)], dtype=np.uint64)
+"""Masks that keep the first n bytes of a little-endian word."""
 _ROW_BITS: Final = np.uint64(32)
 _OFFSET: Final = np.uint64(0xFFFFFFFF)
 
@@ -29,24 +32,28 @@ def mixed(numbers: Hashes) -> Hashes:
 def hashes(values: pa.Array) -> Hashes:
     """64 bits for each binary value, one number for NULL.
 
-    A polynomial in the bytes modulo 2^64, mixed with the length.
+    The length and then each word of eight bytes are mixed in; the last word ends in zeros.
     """
-    _, offset_buffer, data_buffer = values.buffers()
     out = np.zeros(len(values), dtype=np.uint64)
     if len(values) == 0:
         return out
+    _, offset_buffer, data_buffer = values.buffers()
     every = np.frombuffer(offset_buffer, dtype=np.int32)[values.offset :][: len(values) + 1]
     offsets = every.astype(np.int64)
-    lengths = np.diff(offsets)
-    filled = np.flatnonzero(lengths)
-    if len(filled) and data_buffer is not None:
-        data = np.frombuffer(data_buffer, dtype=np.uint8)[offsets[0] : offsets[-1]]
-        starts = offsets[:-1] - offsets[0]
-        within = np.arange(len(data)) - np.repeat(starts, lengths)
-        powers = np.full(int(lengths.max()), _MULTIPLIER, dtype=np.uint64).cumprod(dtype=np.uint64)
-        terms = mixed(data.astype(np.uint64)) * powers[within]
-        out[filled] = np.add.reduceat(terms, starts[filled])
-    out = mixed(out ^ mixed(lengths.astype(np.uint64)))
+    starts, lengths = offsets[:-1] - offsets[0], np.diff(offsets)
+    out = mixed(lengths.astype(np.uint64))
+    # Eight bytes from any address on, of a copy with a word to spare.
+    data = np.zeros(int(offsets[-1] - offsets[0]) + _WORD, dtype=np.uint8)
+    if data_buffer is not None:
+        used = np.frombuffer(data_buffer, dtype=np.uint8)[offsets[0] : offsets[-1]]
+        data[: len(used)] = used
+    words = np.ndarray((len(data) - _WORD + 1,), dtype="<u8", buffer=data, strides=(1,))
+    rows, at = np.flatnonzero(lengths), 0
+    while len(rows):
+        left = lengths[rows] - at
+        word = words[starts[rows] + at] & _KEEP[np.minimum(left, _WORD)]
+        out[rows] = mixed(out[rows] ^ word)
+        rows, at = rows[left > _WORD], at + _WORD
     if values.null_count:
         out[values.is_null().to_numpy(zero_copy_only=False)] = _NULL
     return out

@@ -148,17 +148,20 @@ class _Segment:
         scanner = dataset.scanner(
             columns=[self._column], fragments=read, with_row_address=True, batch_size=_BATCH_ROWS
         )
+        total = self._reader.label_count(self._stats)
+        null = self._reader.null_element_position(self._stats)
         for batch in scanner.to_batches():
             lists, addresses = batch.column(0), batch.column("_rowaddr").to_numpy()
             labels = lists.flatten()
-            of_labels = np.repeat(addresses, lists.value_lengths().fill_null(0).to_numpy())
-            null = self._reader.null_element_position(self._stats)
+            of_labels = np.repeat(np.arange(len(lists)), lists.value_lengths().fill_null(0))
             numbers = np.full(len(labels), null, dtype=np.int64)
             filled = np.flatnonzero(labels.is_valid().to_numpy(zero_copy_only=False))
             numbers[filled] = self._reader.positions(labels.drop_null(), self._stats)
-            places = np.where(numbers < 0, _UNKNOWN_LABEL, numbers.astype(np.uint64))
-            pairs = np.unique(np.stack([of_labels, places], axis=1), axis=0)
-            yield pairs[:, 0], pairs[:, 1]
+            # One number for each pair, of which a row may have several; -1 is no posting.
+            pairs = np.unique(of_labels * (total + 1) + np.where(numbers < 0, total, numbers))
+            rows, places = np.divmod(pairs, total + 1)
+            known = places.astype(np.uint64)
+            yield addresses[rows], np.where(places == total, _UNKNOWN_LABEL, known)
             if self._nulls is not None and lists.null_count:
                 rows = addresses[lists.is_null().to_numpy(zero_copy_only=False)]
                 yield rows, np.full(len(rows), _NULL_LIST)

@@ -24,8 +24,9 @@ from tqdm import tqdm
 
 from ..dataset_files import DatasetFiles
 from ..errors import InvalidArgumentError, LanceIndexError
+from ..leftovers import mark, unmark
 from ..manifest import Field, IndexSegment, Manifest, absolute, read_manifest
-from .btree_files import PAGE_DATA, PAGE_DATA_SCHEMA, PAGE_LOOKUP
+from .btree_files import PAGE_DATA_SCHEMA
 from .btree_writer import write_btree
 from .coverage import record
 from .details import (
@@ -148,6 +149,7 @@ def build_segment(
     uuid = str(uuid4())
     files = DatasetFiles.at(dataset, absolute(manifest.root))
     with removed_on_error(dataset, uuid), _bar(fragments, column, progress) as bar:
+        mark(files, uuid)
         parts = _Entries(dataset, column, resolved, fragments, bar).parts(_sorters())
         batches = externally_sorted(parts, PAGE_DATA_SCHEMA, sort_memory)
         written = write_btree(files, f"_indices/{uuid}", batches)
@@ -355,6 +357,9 @@ def commit(
         dataset, lance.LanceOperation.CreateIndex(added, removed), read_version=read_version
     )
     dataset.checkout_latest()
+    files = DatasetFiles.at(dataset, absolute(dataset.uri))
+    for segment in segments:
+        unmark(files, segment.uuid)
 
 
 def _replaced(manifest: Manifest, name: str) -> list[IndexSegment]:
@@ -396,6 +401,5 @@ def removed_on_error(dataset: lance.LanceDataset, *uuids: str) -> Iterator[list[
         files = DatasetFiles.at(dataset, absolute(newest.root))
         for uuid in every:
             if uuid not in named:
-                for file in (PAGE_DATA, PAGE_LOOKUP):
-                    files.delete(f"_indices/{uuid}/{file}")
+                files.delete_folder(f"_indices/{uuid}")
         raise

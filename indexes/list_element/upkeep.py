@@ -17,6 +17,7 @@ from tqdm import tqdm
 from ..cache import ReaderCache
 from ..dataset_files import DatasetFiles
 from ..errors import InvalidArgumentError, LanceIndexError
+from ..leftovers import mark
 from ..manifest import IndexSegment, LanceIndex, absolute
 from ..snapshot import Snapshot
 from .btree_files import PAGE_DATA_SCHEMA
@@ -173,6 +174,7 @@ def merge_segments(
             disable=None if progress else True,
         ) as bar,
     ):
+        mark(files, uuid)
         runs = [
             SegmentRun(segment, *snapshot.files_of(segment), fragments, bar.update)
             for segment, fragments in sources.items()
