@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from lance import LanceDataset
-from lance.commit import CommitConflictError
 
+from ..indexes.conflicts import is_conflict
 from ..indexes.errors import InvalidArgumentError, LanceIndexError
 from ..indexes.manifest import read_indexes
 
@@ -30,8 +30,10 @@ def drop_index(dataset: LanceDataset, name: str, *, if_exists: bool) -> LanceDat
             raise InvalidArgumentError("name", name, f"the name of an index of the table: {known}")
         try:
             dataset.drop_index(name)
-        except (CommitConflictError, RuntimeError) as error:
-            # Also where another writer has dropped it meanwhile: look again.
+        except Exception as error:
+            # Another writer may have dropped it meanwhile: look again.
+            if not is_conflict(error) and "index not found" not in str(error):
+                raise
             tries += 1
             if tries == _TRIES:
                 raise LanceIndexError(f"index {name!r} was not dropped: {error}") from error

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from lance import LanceDataset
-from lance.commit import CommitConflictError
 
+from ..indexes.conflicts import is_conflict
 from ..indexes.description import describable
 from ..indexes.errors import InvalidArgumentError, LanceIndexError
 from ..indexes.leftovers import remove_leftovers
@@ -46,7 +46,9 @@ def _optimize_native(dataset: LanceDataset, name: str) -> None:
         dataset.checkout_latest()
         try:
             dataset.optimize.optimize_indices(index_names=[name])
-        except CommitConflictError as error:
+        except Exception as error:
+            if not is_conflict(error):
+                raise
             tries += 1
             if tries == _TRIES:
                 raise LanceIndexError(

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from datafusion.catalog import Schema
 
-from datafusion_lance.engine import InvalidArgumentError, LanceSessionContext
+from datafusion_lance.engine import InvalidArgumentError, LanceIndexError, LanceSessionContext
 from datafusion_lance.engine.index_listing import lance_tables
 
 from .indexed_images import CARS, append_images, ids, uses_index, write_images
@@ -168,6 +168,33 @@ class TestDropping:
         session.drop_lance_index("images", "by_tag", if_exists=True)
 
         assert "by_tag" not in listed(session)
+
+    @pytest.mark.parametrize(
+        ("failure", "error", "message"),
+        [
+            (
+                "Retryable commit conflict for version 5",
+                LanceIndexError,
+                "'by_tag' was not dropped",
+            ),
+            ("no space left", OSError, "no space left"),
+        ],
+    )
+    def test_a_failed_write(
+        self,
+        session: LanceSessionContext,
+        monkeypatch: pytest.MonkeyPatch,
+        failure: str,
+        error: type[Exception],
+        message: str,
+    ) -> None:
+        def fail(*_: object) -> None:
+            raise OSError(failure)
+
+        monkeypatch.setattr(lance.LanceDataset, "drop_index", fail)
+        with pytest.raises(error, match=message):
+            session.drop_lance_index("images", "by_tag")
+        assert "by_tag" in listed(session)
 
     def test_a_table_at_a_fixed_version(self, session: LanceSessionContext, images: Path) -> None:
         session.register_lance("old", images, version=1)

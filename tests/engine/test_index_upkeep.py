@@ -109,12 +109,26 @@ def test_what_cannot_be(session: LanceSessionContext, images: Path) -> None:
         session.optimize_lance_index("old")
 
 
+@pytest.mark.parametrize(
+    "error", [CommitConflictError("another"), OSError("Retryable commit conflict for version 5")]
+)
 def test_a_race_that_pylance_loses_every_time(
-    session: LanceSessionContext, monkeypatch: pytest.MonkeyPatch
+    session: LanceSessionContext, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def conflict(*_: object, **__: object) -> None:
-        raise CommitConflictError("another was faster")
+        raise error
 
     monkeypatch.setattr(DatasetOptimizer, "optimize_indices", conflict)
     with pytest.raises(LanceIndexError, match="'tags_idx' was not optimized: another writer"):
+        session.optimize_lance_index("images", "tags_idx")
+
+
+def test_other_failures_come_as_they_are(
+    session: LanceSessionContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(DatasetOptimizer, "optimize_indices", fail)
+    with pytest.raises(OSError, match="no space left"):
         session.optimize_lance_index("images", "tags_idx")

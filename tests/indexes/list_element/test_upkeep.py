@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -403,6 +405,40 @@ def test_beside_another_writer(
     optimize(dataset)
     optimize(dataset)
 
+    assert_right(dataset)
+
+
+def test_two_at_once_beside_writers(dataset: lance.LanceDataset) -> None:
+    uri = dataset.uri
+    lost: list[LanceIndexError] = []
+
+    def upkeep_again_and_again() -> None:
+        own = lance.dataset(uri)
+        for most in (8, 1, 8, 1):
+            try:
+                optimize_list_element(own, NAME, most_segments=most, progress=False)
+            except LanceIndexError as error:
+                lost.append(error)
+
+    def write() -> None:
+        for number in range(4):
+            own = lance.dataset(uri)
+            append(own, 1000 * number + 1000)
+            own.delete(f"id % 11 = {number}")
+            # Where an upkeep is faster it is the compaction that has to begin again.
+            with suppress(OSError):
+                own.optimize.compact_files(target_rows_per_fragment=250)
+
+    with ThreadPoolExecutor() as threads:
+        work = [threads.submit(f) for f in (upkeep_again_and_again, upkeep_again_and_again, write)]
+        for each in work:
+            each.result()
+
+    assert all("another writer was faster" in str(error) for error in lost)
+    dataset.checkout_latest()
+    named = {segment.uuid for segment in segments(dataset)}
+    assert named <= folders(dataset)
+    optimize(dataset)
     assert_right(dataset)
 
 
