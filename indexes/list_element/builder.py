@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Lock
@@ -396,10 +396,16 @@ def removed_on_error(dataset: lance.LanceDataset, *uuids: str) -> Iterator[list[
     try:
         yield every
     except BaseException:
-        newest = read_manifest(dataset.checkout_version(dataset.latest_version))
-        named = {segment.uuid for index in newest.indexes for segment in index.segments}
-        files = DatasetFiles.at(dataset, absolute(newest.root))
-        for uuid in every:
-            if uuid not in named:
-                files.delete_folder(f"_indices/{uuid}")
+        # What fails here hides nothing: an upkeep removes the files later.
+        with suppress(Exception):
+            _remove(dataset, every)
         raise
+
+
+def _remove(dataset: lance.LanceDataset, uuids: Sequence[str]) -> None:
+    newest = read_manifest(dataset.checkout_version(dataset.latest_version))
+    named = {segment.uuid for index in newest.indexes for segment in index.segments}
+    files = DatasetFiles.at(dataset, absolute(newest.root))
+    for uuid in uuids:
+        if uuid not in named:
+            files.delete_folder(f"_indices/{uuid}")
