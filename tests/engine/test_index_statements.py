@@ -126,6 +126,16 @@ class TestCreateIndex:
         (row,) = session.lance_indexes("images").to_pylist()
         assert row["kind"] == "LabelList"
 
+    def test_a_name_that_an_index_has_which_pylance_does_not_know(
+        self, session: LanceSessionContext
+    ) -> None:
+        session.sql("CREATE INDEX i ON images USING list_element (detections.label)")
+
+        with pytest.raises(StatementError, match="Index 'i' already exists"):
+            session.sql("CREATE INDEX i ON images USING label_list (tags)")
+        with pytest.raises(InvalidArgumentError, match=r"^name: got 'i', takes a name that no"):
+            session.create_lance_index("images", "tags", "LABEL_LIST", name="i")
+
     @pytest.mark.parametrize(
         ("statement", "error", "message"),
         [
