@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from ..indexes.check_report import Difference, IndexCheck
 from ..indexes.errors import (
     CorruptIndexError,
     InvalidArgumentError,
     LanceIndexError,
+    StatementError,
     UnsupportedVersionError,
     UnusableIndexError,
 )
@@ -15,11 +17,14 @@ from .session import LanceSessionContext
 
 __all__ = [
     "CorruptIndexError",
+    "Difference",
+    "IndexCheck",
     "InvalidArgumentError",
     "LanceDataFrame",
     "LanceIndexError",
     "LanceSessionContext",
     "LanceTable",
+    "StatementError",
     "UnsupportedVersionError",
     "UnusableIndexError",
 ]

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from datafusion import (
@@ -20,7 +21,9 @@ from datafusion.expr import Expr
 from lance import LanceDataset
 
 from ..indexes.cache import ReaderCache
+from ..indexes.check_report import IndexCheck
 from ..indexes.errors import InvalidArgumentError
+from ..indexes.snapshot import Snapshot
 from ..rewrites.plan_memory import PlanMemory
 from ..udfs.elements.planning import Readers
 from ..udfs.elements.statement import AnyElementStatements
@@ -35,15 +38,22 @@ from .explain import explain_statement
 from .explain_calls import calls_alone
 from .filter_pushdown import is_inexpressible, leaving_filters
 from .function_scan import FunctionScan
+from .index_check import check_index
 from .index_creation import create_index
+from .index_drop import drop_index
 from .index_errors import own_errors
+from .index_listing import listing
+from .index_statement_run import run_index_statement
+from .index_upkeep import optimize_index
 from .registry import RegisteredTable, Terms, find_table, open_table, source_of
 from .scan_identity import watch
 from .session_state import SessionState, may_change
+from .table_factory import LanceTableFactory, creates_external_table
 from .table_functions import called_tables, calling, register_functions
 from .text_expressions import parse_expression
 
 CACHE_BYTES = 256 * 2**20
+_CHECK_BYTES = 64 * 2**20
 
 Result = TypeVar("Result")
 
@@ -211,18 +221,89 @@ class LanceSessionContext(SessionContext):
         Raises InvalidArgumentError for an unknown table, column, kind or parameter, a column
         that the kind does not take, a taken name, and a table fixed at a version.
         """
-        registered = self._lance_table("table", table)
-        if registered.terms.version is not None:
-            raise InvalidArgumentError(
-                "table",
-                table,
-                "a table at its dataset's current version; this one was registered at "
-                f"version {registered.terms.version!r}",
-            )
+        registered = self._following_table(table)
         dataset = create_index(
             registered.terms.open(), column, kind, name=name, replace=replace, **parameters
         )
         self._replace(table, registered.terms, dataset)
+
+    def drop_lance_index(self, table: str, name: str, if_exists: bool = False) -> None:
+        """Takes an index of any kind, of all its segments, off a registered Lance table.
+
+        It is dropped from the newest version of the dataset and the table moves there. Its
+        files stay as long as earlier versions name them. With `if_exists` it may be missing.
+
+        Raises InvalidArgumentError for an unknown table or index and a table fixed at a
+        version, and LanceIndexError where other writers were faster every time.
+        """
+        registered = self._following_table(table)
+        dataset = drop_index(registered.terms.open(), name, if_exists=if_exists)
+        self._replace(table, registered.terms, dataset)
+
+    def optimize_lance_index(
+        self, table: str, name: str | None = None, *, progress: bool = True
+    ) -> None:
+        """Brings an index of a registered Lance table, or all of them, up to date with its rows.
+
+        Fragments that an index does not cover are indexed, and what compaction, updates and
+        deletes have left behind in it is taken out. A list element index gets a new segment;
+        beyond 8 its segments are merged into one, from their entries. Indexes of Lance's own
+        kinds are pylance's to optimize. Queries go on meanwhile. Each index is committed in one
+        step to the newest version of the dataset, and the table moves there; an upkeep that
+        ends before that leaves the table as it was. `progress` shows a bar on a terminal.
+
+        Raises InvalidArgumentError for an unknown table or index and a table fixed at a
+        version, UnusableIndexError for a list element index whose keys are gone,
+        CorruptIndexError for one with a damaged file, and LanceIndexError where other writers
+        were faster every time.
+        """
+        registered = self._following_table(table)
+        dataset = optimize_index(registered.terms.open(), name, progress=progress)
+        self._replace(table, registered.terms, dataset)
+
+    def check_lance_index(self, table: str, name: str) -> IndexCheck:
+        """Proves a list element or label list index against the rows of its table.
+
+        All of the index and all of the column are read, past what the session has kept. Every
+        live row of the fragments that the index covers must have just its own entries in it, its
+        pages must be in order and as the page table says, its files as long as the table
+        records, and its details must agree with the schema. The result's `sound` says whether
+        all of this is so, `differences` are the first that are not, by row, and `str` of it is a
+        readable report.
+
+        Raises InvalidArgumentError for an unknown table and for a name that no index of these
+        kinds has.
+        """
+        registered = self._lance_table("table", table)
+        return check_index(Snapshot(registered.lance_dataset, ReaderCache(_CHECK_BYTES)), name)
+
+    def lance_indexes(self, table: str) -> DataFrame:
+        """The indexes of a registered Lance table at its version, a row for each, of any kind.
+
+        `table`, `name`, `kind` (as in EXPLAIN); `column`, NULL where it is gone; `keys` of a
+        list element index, in order, else empty; `parameters` that it was built with; the
+        number of its `segments`; how many fragments and live rows it answers for
+        (`covered_fragments`, `covered_rows`) and how many are scanned beside it
+        (`uncovered_fragments`, `uncovered_rows`); `bytes` of its files, NULL where the table
+        does not say; and `unusable`, the reason why it answers nothing, NULL for a sound one.
+
+        Raises InvalidArgumentError for an unknown table, and LanceIndexError where the table's
+        indexes cannot be read.
+        """
+        rows = listing([(table, self._lance_table("table", table))])
+        return self.adopt(self.undisclosed.read_batch(rows))
+
+    def _following_table(self, name: str) -> RegisteredTable:
+        """A table whose dataset may be written to."""
+        registered = self._lance_table("table", name)
+        if registered.terms.version is not None:
+            raise InvalidArgumentError(
+                "table",
+                name,
+                "a table at its dataset's current version; this one was registered at "
+                f"version {registered.terms.version!r}",
+            )
+        return registered
 
     def _lance_table(self, argument: str, name: str) -> RegisteredTable:
         table = find_table(self.undisclosed, name) if isinstance(name, str) else None
@@ -308,7 +389,14 @@ class LanceSessionContext(SessionContext):
 
         The parameters are those of the column's MinHash index. A column without one is signed
         with the defaults, and then, as with `use_indexes=False`, a search ranks all of the rows.
+
+        CREATE INDEX, DROP INDEX and SHOW INDEXES on Lance tables, and CREATE EXTERNAL TABLE ...
+        STORED AS LANCE, run at once, as DataFusion's DDL.
         """
+        if may_change(query):
+            done = run_index_statement(self, query, options)
+            if done is not None:
+                return done
         views: dict[str, DataFrame] = {}
         for placeholder, value in named_params.items():
             if isinstance(value, DataFrame):
@@ -318,7 +406,10 @@ class LanceSessionContext(SessionContext):
         try:
             for view, dataframe in views.items():
                 self.register_view(view, dataframe)
-            return self._resolving(lambda: self._plan(query, options, param_values, named_params))
+            plan = partial(self._plan, query, options, param_values, named_params)
+            if may_change(query) and creates_external_table(query):
+                return LanceTableFactory(self._cache).serving(self.undisclosed, plan)
+            return self._resolving(plan)
         finally:
             if may_change(query):
                 self._changed()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -61,6 +62,25 @@ class DatasetFiles:
     def create(self, relative: str, schema: pa.Schema) -> LanceFileWriter:
         """A writer of a new Lance file, which is there once the writer is closed."""
         return self._session.open_writer(relative, schema=schema)
+
+    def list(self, folder: str) -> list[str]:
+        """The files in a folder and in those inside it; none where it is not there."""
+        return self._session.list(folder)
+
+    def write(self, relative: str, data: bytes) -> None:
+        """A whole small file, new or in the place of another."""
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / "file"
+            copy.write_bytes(data)
+            self._session.upload_file(copy, relative)
+
+    def delete_folder(self, folder: str) -> None:
+        """Remove a folder with all that is in it; not there is fine, too."""
+        for relative in self.list(folder):
+            self.delete(relative)
+        if self._local is not None:
+            # What a killed writer leaves behind is not listed.
+            shutil.rmtree(self._local / folder, ignore_errors=True)
 
     def delete(self, relative: str) -> None:
         """Remove a file, and a local folder that it leaves empty; not there is fine, too."""

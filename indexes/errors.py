@@ -46,6 +46,10 @@ class InvalidArgumentError(LanceIndexError, ValueError):
         self.takes = takes
 
 
+class StatementError(LanceIndexError, ValueError):
+    """A statement on indexes that cannot run; says so as DataFusion says it of its own."""
+
+
 def _shown(got: object) -> str:
     """The value; of a DataFrame, whose `repr` runs its query, only the type."""
     name = type(got).__name__

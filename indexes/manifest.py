@@ -215,6 +215,21 @@ def read_past_manifest(dataset: lance.LanceDataset, root: str, version: int) -> 
     return None
 
 
+def segments_of_all_versions(dataset: lance.LanceDataset) -> frozenset[str]:
+    """The uuids of the index segments that any version names which is still there.
+
+    Raises `CorruptIndexError` where a manifest is not as Lance writes it.
+    """
+    files = DatasetFiles.at(dataset, absolute(dataset.uri))
+    found: set[str] = set()
+    for name in files.list("_versions"):
+        if name.endswith(".manifest"):
+            file = _ManifestFile.read(files, name)
+            indexes = file.indexes(manifest_messages.parse("Manifest", file.message))
+            found.update(segment.uuid for index in indexes for segment in index.segments)
+    return frozenset(found)
+
+
 def _manifest(data: bytes, root: str, indexes: tuple[LanceIndex, ...]) -> Manifest:
     message = manifest_messages.parse("Manifest", data)
     return Manifest(

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("engine", "indexes", "rewrites", "udfs")
+PACKAGES = ("cli", "engine", "indexes", "rewrites", "udfs")
 
 
 def module_files(*packages: str) -> list[Path]:
-    """The Python files of the given packages, or of all four."""
+    """The Python files of the given packages, or of all."""
     return sorted(
         path for package in packages or PACKAGES for path in (ROOT / package).rglob("*.py")
     )

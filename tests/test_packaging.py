@@ -89,6 +89,14 @@ def test_the_licence_is_in_the_wheel(wheel: ZipFile, metadata: Message) -> None:
     assert wheel.read(name) == (ROOT / "LICENSE").read_bytes()
 
 
+def test_the_command_line_is_installed(wheel: ZipFile, unpacked: Path, tmp_path: Path) -> None:
+    (name,) = (n for n in wheel.namelist() if n.endswith("/entry_points.txt"))
+    scripts = wheel.read(name).decode()
+    assert "datafusion-lance = datafusion_lance.cli.main:main" in scripts
+    code = "from datafusion_lance.cli.main import main; main(['sql', 'SELECT 1 AS one'])"
+    assert "| one |" in run(code, tmp_path, PYTHONPATH=str(unpacked))
+
+
 def test_what_the_packages_import_is_declared(metadata: Message) -> None:
     requirements = metadata.get_all("Requires-Dist", [])
     declared = {

@@ -6,6 +6,7 @@ import lance
 import pyarrow as pa
 
 from ..errors import InvalidArgumentError
+from ..manifest import read_manifest
 
 _TAKES = "a list column of elements that are not nested"
 
@@ -31,7 +32,7 @@ def create_label_list(
         raise InvalidArgumentError("name", name, "a name, or None for Lance's own choice")
     if not replace:
         taken = name if name is not None else f"{column}_idx"
-        if any(index.name == taken for index in dataset.describe_indices()):
+        if any(index.name == taken for index in read_manifest(dataset).indexes):
             raise InvalidArgumentError(
                 "name", taken, "a name that no index has yet, or replace=True"
             )

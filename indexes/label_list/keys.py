@@ -180,10 +180,13 @@ class _ByteStrings(Sequence[bytes]):
         assert not isinstance(needles, np.ndarray)
         found = np.full(len(needles), -1, dtype=np.int64)
         if len(needles) > _SEARCHED_ONE_BY_ONE:
-            which = pc.index_in(self._array, value_set=needles)
+            # Each needle once: the search for keys among needles finds one of several equal ones.
+            coded = needles.dictionary_encode()
+            which = pc.index_in(self._array, value_set=coded.dictionary)
             hits = np.flatnonzero(~_is_null(which))
-            found[which.take(pa.array(hits)).to_numpy()] = hits
-            return found
+            of_distinct = np.full(len(coded.dictionary), -1, dtype=np.int64)
+            of_distinct[which.take(pa.array(hits)).to_numpy()] = hits
+            return of_distinct[coded.indices.to_numpy()]
         for needle, value in enumerate(needles.to_pylist()):
             at = bisect_left(self, value)
             if at < len(self) and self[at] == value:

@@ -25,8 +25,10 @@ from .keys import PostingKeys, same_family
 KIND: Final = "LabelList"
 NEWEST_VERSION: Final = 1
 
-_FILE: Final = "bitmap_page_lookup.lance"
-_NULLS: Final = b"lance:label_list_nulls"
+FILE: Final = "bitmap_page_lookup.lance"
+NULLS: Final = b"lance:label_list_nulls"
+"""Names the global buffer with the rows whose list is NULL, in the schema's metadata."""
+
 _NULLS_SINCE_VERSION: Final = 1
 _BITMAP_TYPES: Final = (pa.binary(), pa.large_binary())
 # A small posting costs more in Python objects than in bytes.
@@ -67,7 +69,7 @@ class LabelListReader:
         self._segment = segment
         self._files = files
         self._cache = cache
-        self._relative = f"{folder}/{_FILE}"
+        self._relative = f"{folder}/{FILE}"
         self.path = files.path(self._relative)
 
     # -- the three things that a search asks for ----------------------------------------
@@ -83,6 +85,10 @@ class LabelListReader:
                 f"it was built over elements of type {keys.type}, now they are {labels.type}",
             )
         return keys.positions(labels).tolist()
+
+    def label_count(self, stats: SearchStats) -> int:
+        """How many labels have a posting, with NULL where some row has a NULL element."""
+        return self._keys(stats).size
 
     def null_element_position(self, stats: SearchStats) -> int:
         """Where the posting of the rows with a NULL element is, -1 for none."""
@@ -123,7 +129,7 @@ class LabelListReader:
         )
 
     def _open(self) -> OpenFile:
-        file = OpenFile(self._files, self._relative, size=dict(self._segment.files).get(_FILE))
+        file = OpenFile(self._files, self._relative, size=dict(self._segment.files).get(FILE))
         names = file.schema.names
         if names != ["keys", "bitmaps"]:
             raise self._corrupt(f"the columns are {names}, not keys and bitmaps")
@@ -161,12 +167,12 @@ class LabelListReader:
 
     def _read_null_lists(self, stats: SearchStats) -> tuple[RowSet, int]:
         file = self._file()
-        named = (file.schema.metadata or {}).get(_NULLS)
+        named = (file.schema.metadata or {}).get(NULLS)
         if named is None:
-            raise self._corrupt(f"the schema's metadata has no {_NULLS.decode()}")
+            raise self._corrupt(f"the schema's metadata has no {NULLS.decode()}")
         if not named.isdigit() or int(named) >= len(file.global_buffer_sizes):
             raise self._corrupt(
-                f"{_NULLS.decode()} is {named.decode(errors='replace')!r}, and the file has "
+                f"{NULLS.decode()} is {named.decode(errors='replace')!r}, and the file has "
                 f"{len(file.global_buffer_sizes)} global buffers"
             )
         data = file.read_global_buffer(int(named))

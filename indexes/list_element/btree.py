@@ -273,21 +273,29 @@ class BTree:
         return read
 
     def _page(self, lookup: PageLookup, number: int, batch: pa.RecordBatch) -> Page:
+        check_page(self.path, lookup, number, batch)
         values, ids = batch.columns
-        nulls = values.null_count
-        inside = values.slice(nulls)
-        ordinal = number - lookup.null_pages
-        # The lookup knows a page by these three; a file of another index or build differs.
-        same = nulls == int(lookup.null_counts[number]) and inside.null_count == 0
-        if same and len(inside):
-            begins = nulls > 0 or inside[0].as_py() == lookup.least[ordinal]
-            same = begins and inside[-1].as_py() == lookup.greatest[ordinal]
-        if not same or ids.null_count:
-            raise CorruptIndexError(self.path, f"page {number} is not the one of {PAGE_LOOKUP}")
-        if pc.any(pc.less(inside.slice(1), inside.slice(0, max(len(inside) - 1, 0)))).as_py():
-            raise CorruptIndexError(self.path, f"the values of page {number} do not ascend")
+        inside = values.slice(values.null_count)
         # Copied: a slice would keep the whole run's buffers while it is cached.
-        return Page(nulls, ByteStrings.of(inside), ids.to_numpy().copy())
+        return Page(values.null_count, ByteStrings.of(inside), ids.to_numpy().copy())
+
+
+def check_page(path: str, lookup: PageLookup, number: int, batch: pa.RecordBatch) -> None:
+    """Raises `CorruptIndexError` where the rows of a page are not those that the lookup knows."""
+    values, ids = batch.columns
+    nulls = values.null_count
+    inside = values.slice(nulls)
+    ordinal = number - lookup.null_pages
+    # The lookup knows a page by these three; a file of another index or build differs.
+    same = len(batch) == lookup.size(number) and nulls == int(lookup.null_counts[number])
+    same = same and inside.null_count == 0
+    if same and len(inside):
+        begins = nulls > 0 or inside[0].as_py() == lookup.least[ordinal]
+        same = begins and inside[-1].as_py() == lookup.greatest[ordinal]
+    if not same or ids.null_count:
+        raise CorruptIndexError(path, f"page {number} is not the one of {PAGE_LOOKUP}")
+    if pc.any(pc.less(inside.slice(1), inside.slice(0, max(len(inside) - 1, 0)))).as_py():
+        raise CorruptIndexError(path, f"the values of page {number} do not ascend")
 
 
 class _HeldPages:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Lock
@@ -24,8 +24,9 @@ from tqdm import tqdm
 
 from ..dataset_files import DatasetFiles
 from ..errors import InvalidArgumentError, LanceIndexError
+from ..leftovers import mark, unmark
 from ..manifest import Field, IndexSegment, Manifest, absolute, read_manifest
-from .btree_files import PAGE_DATA, PAGE_DATA_SCHEMA, PAGE_LOOKUP
+from .btree_files import PAGE_DATA_SCHEMA
 from .btree_writer import write_btree
 from .coverage import record
 from .details import (
@@ -104,8 +105,8 @@ def create_list_element(
             progress=progress,
         )
         try:
-            with _removed_on_error(dataset, segment.uuid):
-                _commit(dataset, manifest, chosen, (segment,), replace)
+            with removed_on_error(dataset, segment.uuid):
+                commit(dataset, chosen, (segment,), _replaced(manifest, chosen))
         except CommitConflictError as error:
             if attempt == _TRIES - 1:
                 raise _lost(chosen, error) from error
@@ -147,7 +148,8 @@ def build_segment(
     )
     uuid = str(uuid4())
     files = DatasetFiles.at(dataset, absolute(manifest.root))
-    with _removed_on_error(dataset, uuid), _bar(fragments, column, progress) as bar:
+    with removed_on_error(dataset, uuid), _bar(fragments, column, progress) as bar:
+        mark(files, uuid)
         parts = _Entries(dataset, column, resolved, fragments, bar).parts(_sorters())
         batches = externally_sorted(parts, PAGE_DATA_SCHEMA, sort_memory)
         written = write_btree(files, f"_indices/{uuid}", batches)
@@ -195,7 +197,7 @@ def commit_segments(
         raise InvalidArgumentError("segments", first.column_id, "segments on a column of the table")
     chosen = _chosen_name(manifest, column, name, replace)
     try:
-        _commit(dataset, manifest, chosen, segments, replace)
+        commit(dataset, chosen, segments, _replaced(manifest, chosen))
     except CommitConflictError as error:
         raise _lost(chosen, error) from error
 
@@ -323,24 +325,19 @@ def _bar(fragments: Sequence[lance.LanceFragment], column: str, progress: bool) 
 # -- committing ---------------------------------------------------------------------------
 
 
-def _commit(
+def commit(
     dataset: lance.LanceDataset,
-    manifest: Manifest,
     name: str,
     segments: Sequence[BuiltSegment],
-    replace: bool,
+    replaced: Sequence[IndexSegment],
 ) -> None:
-    """Commit the segments, rebased by Lance over what other writers have done meanwhile.
+    """Commit segments in the place of others, rebased by Lance over other writers' versions.
 
-    Raises `CommitConflictError` where that does not go with the index.
+    Segments of that name that are not replaced stay. `dataset` is at the new version afterwards.
+    Raises `CommitConflictError` where something in between does not go with the index.
     """
     now = datetime.now(UTC)
-    removed = [
-        _listed(old)
-        for index in manifest.indexes
-        if replace and index.name == name
-        for old in index.segments
-    ]
+    removed = [_listed(old) for old in replaced]
     added = [
         Index(
             uuid=segment.uuid,
@@ -360,6 +357,14 @@ def _commit(
         dataset, lance.LanceOperation.CreateIndex(added, removed), read_version=read_version
     )
     dataset.checkout_latest()
+    files = DatasetFiles.at(dataset, absolute(dataset.uri))
+    for segment in segments:
+        unmark(files, segment.uuid)
+
+
+def _replaced(manifest: Manifest, name: str) -> list[IndexSegment]:
+    """The segments of the index of that name, which a new one may replace; none is none."""
+    return [s for index in manifest.indexes if index.name == name for s in index.segments]
 
 
 def _listed(segment: IndexSegment) -> Index:
@@ -382,12 +387,25 @@ def _lost(name: str, error: Exception) -> LanceIndexError:
 
 
 @contextmanager
-def _removed_on_error(dataset: lance.LanceDataset, uuid: str) -> Iterator[None]:
-    """Remove the files of a segment where anything fails."""
+def removed_on_error(dataset: lance.LanceDataset, *uuids: str) -> Iterator[list[str]]:
+    """Remove the files of segments where anything fails; more of them can be added to the list.
+
+    Those that the table names are kept: a commit may be done and what follows it fail.
+    """
+    every = list(uuids)
     try:
-        yield
+        yield every
     except BaseException:
-        files = DatasetFiles.at(dataset, absolute(read_manifest(dataset).root))
-        for file in (PAGE_DATA, PAGE_LOOKUP):
-            files.delete(f"_indices/{uuid}/{file}")
+        # What fails here hides nothing: an upkeep removes the files later.
+        with suppress(Exception):
+            _remove(dataset, every)
         raise
+
+
+def _remove(dataset: lance.LanceDataset, uuids: Sequence[str]) -> None:
+    newest = read_manifest(dataset.checkout_version(dataset.latest_version))
+    named = {segment.uuid for index in newest.indexes for segment in index.segments}
+    files = DatasetFiles.at(dataset, absolute(newest.root))
+    for uuid in uuids:
+        if uuid not in named:
+            files.delete_folder(f"_indices/{uuid}")

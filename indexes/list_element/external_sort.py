@@ -7,9 +7,7 @@ which are written to temporary files and merged range by range.
 from __future__ import annotations
 
 import tempfile
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -17,15 +15,11 @@ from typing import Final
 
 import pyarrow as pa
 
+from .merge import Key, SortedRun, key_at, merged
 from .sort import sorted_by
 
 _BATCH_BYTES: Final = 1 << 18
 _BATCH_ROWS: Final = 8192
-_MERGED_AT_ONCE: Final = 8
-"""The part of the memory that the merge takes for a range."""
-
-Key = tuple[bool, bytes]
-"""A value as what Python compares: NULL, which comes first, is `(False, b"")`."""
 
 
 def externally_sorted(
@@ -54,7 +48,7 @@ def externally_sorted(
                     yield from batches
                     return
                 runs.append(_Run.write(Path(folder) / str(len(runs)), first, batches))
-            yield from _merged(runs, schema, len(parts), memory)
+            yield from merged(runs, schema, len(parts), memory // _BATCH_BYTES)
         finally:
             for run in runs:
                 run.close()
@@ -83,12 +77,12 @@ class _Quota:
             yield batch
 
 
-@dataclass(frozen=True)
-class _Run:
-    """A sorted run in a file: its batches, and what each of them ends with."""
+class _Run(SortedRun):
+    """A sorted run in a file."""
 
-    file: pa.MemoryMappedFile
-    ends: list[Key]
+    def __init__(self, file: pa.MemoryMappedFile, ends: Sequence[Key]) -> None:
+        super().__init__(ends)
+        self._file = file
 
     @classmethod
     def write(cls, path: Path, first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> _Run:
@@ -99,85 +93,23 @@ class _Run:
             while batch is not None:
                 for piece in _pieces(batch):
                     writer.write_batch(piece)
-                    ends.append(_key(piece.column(0), len(piece) - 1))
+                    ends.append(key_at(piece.column(0), len(piece) - 1))
                 batch = next(rest, None)
         return cls(pa.memory_map(str(path)), ends)
 
     @cached_property
     def _reader(self) -> pa.ipc.RecordBatchFileReader:
-        return pa.ipc.open_file(self.file)
+        return pa.ipc.open_file(self._file)
+
+    def batch(self, number: int) -> pa.RecordBatch:
+        return self._reader.get_batch(number)
 
     def close(self) -> None:
         """Let go of the file."""
-        self.file.close()
-
-    def between(self, low: Key | None, high: Key) -> Iterator[pa.RecordBatch]:
-        """The rows above `low` and below `high`."""
-        start = 0 if low is None else bisect_right(self.ends, low)
-        for number in range(start, len(self.ends)):
-            batch = self._reader.get_batch(number)
-            values = _Keys(batch.column(0))
-            begin = 0 if low is None else bisect_right(values, low)
-            end = bisect_left(values, high)
-            if begin < end:
-                yield batch.slice(begin, end - begin)
-            if end < len(batch):
-                return
-
-    def equal(self, key: Key) -> Iterator[pa.RecordBatch]:
-        """The rows whose value is just that."""
-        for number in range(bisect_left(self.ends, key), len(self.ends)):
-            batch = self._reader.get_batch(number)
-            values = _Keys(batch.column(0))
-            begin, end = bisect_left(values, key), bisect_right(values, key)
-            if begin < end:
-                yield batch.slice(begin, end - begin)
-            if end < len(batch):
-                return
-
-
-class _Keys(Sequence[Key]):
-    """The values of an array as keys."""
-
-    def __init__(self, values: pa.Array) -> None:
-        self._values = values
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __getitem__(self, at: int) -> Key:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return _key(self._values, at)
-
-
-def _key(values: pa.Array, at: int) -> Key:
-    value = values[at].as_py()
-    return (value is not None, value or b"")
+        self._file.close()
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES * len(batch) // max(1, batch.nbytes)))
     for start in range(0, len(batch), rows):
         yield batch.slice(start, rows)
-
-
-def _merged(
-    runs: Sequence[_Run], schema: pa.Schema, threads: int, memory: int
-) -> Iterator[pa.RecordBatch]:
-    """The rows of all runs, sorted: range after range between the ends of some batches.
-
-    The rows inside a range are few enough for memory. Those that equal its end may be any
-    number; they need no sorting.
-    """
-    ends = sorted(end for run in runs for end in run.ends)
-    step = max(1, memory // _MERGED_AT_ONCE // _BATCH_BYTES)
-    bounds = sorted({*ends[step - 1 :: step], *ends[-1:]})
-    low: Key | None = None
-    for bound in bounds:
-        inside = [batch for run in runs for batch in run.between(low, bound)]
-        if inside:
-            share = -(-len(inside) // threads)
-            parts = [iter(inside[i * share : (i + 1) * share]) for i in range(threads)]
-            yield from sorted_by(schema.names[0], parts, schema)
-        for run in runs:
-            yield from run.equal(bound)
-        low = bound

@@ -10,6 +10,7 @@ import pyarrow as pa
 from lance.indices import IndexConfig
 
 from ..errors import InvalidArgumentError
+from ..manifest import read_manifest
 from .parameters import NUM_BANDS, NUM_HASHES, SHINGLE_SIZE, MinHashParameters
 from .tokenizer import DEFAULT_TOKENIZER
 from .tokenizer_settings import tokenizer_of
@@ -71,7 +72,7 @@ def create_minhash_lsh(
         raise InvalidArgumentError("name", name, "a name, or None for Lance's own choice")
     if not replace:
         taken = name if name is not None else f"{column}_idx"
-        if any(index.name == taken for index in dataset.describe_indices()):
+        if any(index.name == taken for index in read_manifest(dataset).indexes):
             raise InvalidArgumentError(
                 "name", taken, "a name that no index has yet, or replace=True"
             )

@@ -82,6 +82,12 @@ def test_more_needles_than_are_searched_one_by_one() -> None:
     assert keys.positions(pa.array(asked)).tolist() == expected
 
 
+def test_a_needle_that_is_asked_for_again_is_found_again() -> None:
+    keys = PostingKeys(pa.array([f"k{n:03}" for n in range(300)]))
+    asked = [n % 300 for n in range(1000)]
+    assert keys.positions(pa.array([f"k{n:03}" for n in asked])).tolist() == asked
+
+
 def test_zeros_and_nans_are_told_apart_by_their_bits() -> None:
     keys = PostingKeys(pa.array([0.0, 1.0]))
     assert keys.positions(pa.array([-0.0])).tolist() == [-1]

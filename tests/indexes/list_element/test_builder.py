@@ -359,7 +359,7 @@ builder.create_list_element(lance.dataset(sys.argv[1]), "d", ["label"])
 """
 
 
-@pytest.mark.parametrize("place", ["externally_sorted", "write_btree", "_commit"])
+@pytest.mark.parametrize("place", ["externally_sorted", "write_btree", "commit"])
 def test_a_killed_build_leaves_the_table_as_it_was(dataset: lance.LanceDataset, place: str) -> None:
     ended = subprocess.run([sys.executable, "-c", KILLED, dataset.uri, place], check=False)
     assert ended.returncode == 9

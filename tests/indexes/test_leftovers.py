@@ -1,0 +1,141 @@
+"""What killed builds leave behind, and when it is removed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from datafusion_lance.engine import LanceSessionContext
+from datafusion_lance.indexes.leftovers import KEPT_SECONDS, MARK, remove_leftovers
+from datafusion_lance.indexes.list_element.builder import (
+    build_segment,
+    commit_segments,
+    create_list_element,
+)
+from datafusion_lance.indexes.list_element.upkeep import optimize_list_element
+from datafusion_lance.indexes.manifest import read_indexes
+
+ROWS = pa.table({"d": [[{"a": n}, {"a": n + 1}] for n in range(1000)]})
+
+KILLED = """
+import os, sys, lance
+from datafusion_lance.indexes.list_element import builder
+inner = builder.write_btree
+def killed(*arguments):
+    if sys.argv[2] == "written":
+        inner(*arguments)
+    os._exit(9)
+builder.write_btree = killed
+builder.create_list_element(lance.dataset(sys.argv[1]), "d", ["a"])
+"""
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> lance.LanceDataset:
+    return lance.write_dataset(ROWS, tmp_path / "t", max_rows_per_file=500)
+
+
+def folders(dataset: lance.LanceDataset) -> list[Path]:
+    return sorted((Path(dataset.uri) / "_indices").glob("*"))
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def age(folder: Path, seconds: int) -> None:
+    """Makes the mark in a folder so much older."""
+    mark = folder / MARK
+    mark.write_text(str(int(mark.read_text()) - seconds))
+
+
+def kill(dataset: lance.LanceDataset, when: str) -> Path:
+    """The folder of a build that was killed."""
+    before = folders(dataset)
+    ended = subprocess.run([sys.executable, "-c", KILLED, dataset.uri, when], check=False)
+    assert ended.returncode == 9
+    (left,) = set(folders(dataset)) - set(before)
+    return left
+
+
+@pytest.mark.parametrize("when", ["begun", "written"])
+def test_a_killed_build_is_removed_once_it_is_old(dataset: lance.LanceDataset, when: str) -> None:
+    folder = kill(dataset, when)
+    # What pylance writes before a file is whole has a name that no listing shows.
+    (folder / "page_data.lance#1").write_bytes(b"half")
+
+    assert remove_leftovers(dataset) == ()
+    assert folder.exists()
+    age(folder, KEPT_SECONDS + 60)
+
+    assert remove_leftovers(dataset) == (folder.name,)
+    assert folders(dataset) == []
+
+
+def test_a_finished_build_leaves_no_mark(dataset: lance.LanceDataset) -> None:
+    create_list_element(dataset, "d", ["a"], progress=False)
+    lance.write_dataset(ROWS, dataset.uri, mode="append")
+    dataset.checkout_latest()
+    optimize_list_element(dataset, "d_idx", progress=False)
+    optimize_list_element(dataset, "d_idx", most_segments=1, progress=False)
+
+    for folder in folders(dataset):
+        assert files(folder) == ["page_data.lance", "page_lookup.lance"]
+    assert len(folders(dataset)) == 3
+    assert remove_leftovers(dataset, -1) == ()
+    assert len(folders(dataset)) == 3
+
+
+def test_what_a_version_names_is_kept(dataset: lance.LanceDataset) -> None:
+    create_list_element(dataset, "d", ["a"], progress=False)
+    (folder,) = folders(dataset)
+    # As after a build that was killed between its commit and the removal of its mark.
+    (folder / MARK).write_text("0")
+    dataset.drop_index("d_idx")
+
+    assert remove_leftovers(dataset) == ()
+
+    assert not (folder / MARK).exists()
+    assert len(read_indexes(dataset.checkout_version(2))) == 1
+
+
+def test_segments_that_wait_for_their_commit_are_kept(dataset: lance.LanceDataset) -> None:
+    built = [build_segment(dataset, "d", ["a"], fragment_ids=[f], progress=False) for f in (0, 1)]
+
+    assert remove_leftovers(dataset) == ()
+    commit_segments(dataset, built)
+
+    assert [len(files(folder)) for folder in folders(dataset)] == [2, 2]
+
+
+def test_what_others_left_is_theirs(dataset: lance.LanceDataset) -> None:
+    foreign = Path(dataset.uri) / "_indices" / "0123" / "page_data.lance"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_bytes(b"")
+    unreadable = kill(dataset, "written")
+    (unreadable / MARK).write_text("yesterday")
+
+    assert remove_leftovers(dataset, -1) == ()
+
+    assert foreign.exists()
+    assert unreadable.exists()
+
+
+def test_upkeep_removes_them(dataset: lance.LanceDataset) -> None:
+    old, new = kill(dataset, "written"), kill(dataset, "written")
+    age(old, KEPT_SECONDS + 60)
+    session = LanceSessionContext()
+    session.register_lance("t", dataset.uri)
+    session.create_lance_index("t", "d", "LIST_ELEMENT", keys=["a"])
+
+    session.optimize_lance_index("t")
+
+    assert not old.exists()
+    assert new.exists()
+    assert int((new / MARK).read_text()) == pytest.approx(time.time(), abs=600)
