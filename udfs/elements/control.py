@@ -52,7 +52,8 @@ def same_statement(
 
 
 def _without_calls(plan: str, predicates: Sequence[str]) -> str:
-    plan = _CALL.sub("match([", plan)
+    # The statement may have matches of its own, which both plans have.
+    plan = _MATCH.sub("match([", _CALL.sub("match([", plan))
     for mark, predicate in enumerate(predicates):
         plan = plan.replace(f'Literal(Utf8("{predicate}"), None)', f"<{mark}>")
         # In names of columns, which the full form has in quotes.
