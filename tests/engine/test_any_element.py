@@ -10,7 +10,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from datafusion import SessionContext, SQLOptions, udf
+from datafusion import SessionConfig, SessionContext, SQLOptions, udf
 
 from datafusion_lance.engine import InvalidArgumentError, LanceSessionContext
 
@@ -439,6 +439,28 @@ def test_every_dialect(dialect: str) -> None:
         assert rows(session, f"SELECT id FROM t WHERE {CAR} AND id > 0") == [(1,)]
     nested = f"SELECT id FROM t WHERE id IN (SELECT id FROM t WHERE {CAR})"
     assert sorted(rows(session, nested)) == [(0,), (1,)]
+
+
+@pytest.mark.parametrize("start", ["", "EXPLAIN "])
+def test_beside_a_lambda(start: str) -> None:
+    session = LanceSessionContext(SessionConfig().set("datafusion.sql_parser.dialect", "duckdb"))
+    session.register_record_batches("t", [ROWS.to_batches()])
+    dog = "array_any_match(d, e -> e['label'] = 'dog')"
+    query = f"{start}SELECT id FROM t WHERE {CAR} AND {dog}"
+    found = session.sql(query).to_pydict()
+    assert start or found == {"id": [0]}
+
+
+def test_prepared_where_another_literal_is_the_predicate_s_text() -> None:
+    session = LanceSessionContext(SessionConfig().set("datafusion.sql_parser.dialect", "duckdb"))
+    lists = pa.array([[{"flag": True}], [{"flag": False}]], pa.list_(pa.struct([("flag", pa.bool_())])))
+    table = pa.table({"id": [0, 1], "s": ["flag", "flag"], "d": lists})
+    session.register_record_batches("t", [table.to_batches()])
+    session.sql(
+        "PREPARE p AS SELECT id FROM t WHERE any_element(d, 'flag') "
+        "AND array_any_match(d, e -> e['flag']) AND s = 'flag' AND id < $1"
+    )
+    assert session.sql("EXECUTE p(5)").to_pydict() == {"id": [0]}
 
 
 @pytest.mark.parametrize("dialect", ["mysql", "postgresql", "snowflake", "spark"])

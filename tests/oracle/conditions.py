@@ -127,7 +127,7 @@ TESTS = (
 )
 
 
-def draw_condition(draw: random.Random, columns: Sequence[Column], depth: int = 3) -> Condition:
+def draw_condition(draw: random.Random, columns: Sequence[Column], depth: int = 2) -> Condition:
     """A condition on columns, with at most `depth` connectives and tests above each leaf."""
     kind = draw.choices(("leaf", "AND", "OR", "NOT", "test"), (5, 3, 2, 1.5, 1))[0]
     if kind == "leaf" or not depth:
@@ -213,7 +213,7 @@ def _draw_elements(draw: random.Random, columns: Sequence[Column]) -> Condition:
 
 
 LEAVES: tuple[tuple[Leaf, float], ...] = (
-    (_draw_plain, 3),
+    (_draw_plain, 1.5),
     (_draw_labels, 6),
     (_draw_elements, 6),
 )

@@ -13,7 +13,9 @@ from .conditions import Condition, Spelling, draw_condition
 from .shapes import SHAPES, SIMPLE
 from .situations import Sessions
 
-_POOL = 48
+_SIZES = {"t": 40, "u": 16}
+"""How many conditions a moment has for each table."""
+
 _TABLES = {"p": "t", "q": "t", "r": "t", "v": "u", "w": "u"}
 _WEIGHTS = [shape.weight for shape in SHAPES]
 
@@ -35,9 +37,9 @@ def draw_pools(draw: random.Random, sessions: Sessions) -> dict[str, Pool]:
     """A pool for each table."""
     pools = {}
     for table, columns in sessions.columns.items():
-        conditions = [draw_condition(draw, columns) for _ in range(_POOL)]
+        conditions = [draw_condition(draw, columns) for _ in range(_SIZES[table])]
         rows = sessions.rows[table].num_rows
-        counts = [_count(condition, table, sessions.memory) for condition in conditions]
+        counts = _counts(conditions, table, sessions.memory)
         selecting, others = [], []
         for condition, count in zip(conditions, counts, strict=True):
             selects = count is not None and 0 < count < rows
@@ -48,13 +50,25 @@ def draw_pools(draw: random.Random, sessions: Sessions) -> dict[str, Pool]:
     return pools
 
 
-def _count(condition: Condition, table: str, memory: SessionContext) -> int | None:
-    """On how many rows it is TRUE; None where DataFusion refuses it."""
-    where = condition.sql(Spelling(in_memory=True))
+def _counts(
+    conditions: list[Condition], table: str, memory: SessionContext
+) -> list[int | None]:
+    """On how many rows each is TRUE; None where DataFusion refuses it."""
+    texts = [condition.sql(Spelling(in_memory=True)) for condition in conditions]
+    counts = ", ".join(
+        f"count(*) FILTER (WHERE {text}) AS c{number}" for number, text in enumerate(texts)
+    )
     try:
-        return memory.sql(f"SELECT key FROM {table} WHERE {where}").count()
+        return [*memory.sql(f"SELECT {counts} FROM {table}").to_pylist()[0].values()]
     except Exception:
-        return None
+        if len(conditions) == 1:
+            return [None]
+    half = len(conditions) // 2
+    return [
+        count
+        for part in (conditions[:half], conditions[half:])
+        for count in _counts(part, table, memory)
+    ]
 
 
 def draw_statement(draw: random.Random, pools: dict[str, Pool], sessions: Sessions) -> Statement:

@@ -15,6 +15,9 @@ from datafusion_lance.indexes.query import Query
 
 from .asking import Asked, Failed, Statement
 
+LEAST_SERVED = 0.6
+LEAST_SELECTIVE = 0.5
+
 RULES = ("HasAny", "HasAll", "AnyElement", "And", "Or", "Not", "Is", "Superset")
 """Nodes of query trees."""
 
@@ -101,6 +104,15 @@ class Tally:
             ("refusal", tuple(REFUSALS), self.refusals),
         )
         return [f"{what}: {one}" for what, all_, hit in asked for one in all_ if not hit[one]]
+
+    def shortfalls(self) -> list[str]:
+        """What a long run must show and did not."""
+        low = []
+        if self.served < LEAST_SERVED * self.cases:
+            low.append(f"{self.served} of {self.cases} cases used an index")
+        if self.selective < LEAST_SELECTIVE * self.cases:
+            low.append(f"{self.selective} of {self.cases} cases gave some rows but not all")
+        return low + self.never_hit()
 
     def report(self) -> str:
         share = [f"{count / max(1, self.cases):.1%}" for count in (self.served, self.selective)]

@@ -16,7 +16,8 @@ def write_fragments(
     Each fragment is a copy of its rows: pylance fails on some slices with NULLs in structs.
     """
     for low in range(0, max(1, rows.num_rows), rows_per_fragment):
-        part = rows.take(pa.array(range(low, min(low + rows_per_fragment, rows.num_rows))))
+        high = min(low + rows_per_fragment, rows.num_rows)
+        part = rows.take(pa.array(range(low, high), pa.int64()))
         exists = Path(path, "_versions").exists()
         lance.write_dataset(
             part,
