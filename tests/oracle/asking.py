@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -70,6 +71,7 @@ class Failed:
 
 
 Answer = pa.Table | Failed
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,50 +85,63 @@ class Asked:
 
 def ask(statement: Statement, sessions: Sessions) -> Asked:
     """Runs the statement in memory, with indexes, and where those serve it, without them, too."""
-    expected, _ = run(statement, sessions.memory, in_memory=True)
-    actual, frame = run(statement, sessions.indexed, in_memory=False)
-    # A DataFrame knows what it ran last.
-    execution: Execution | None = getattr(frame, "_last", None)
-    difference = compare(actual, expected, ordered=statement.shape.ordered)
-    if difference is not None:
-        return Asked(f"with indexes: {difference}", expected, execution)
-    if execution is not None and not execution.uses_index:
-        return Asked(None, expected, execution)
-    plain, _ = run(statement, sessions.plain, in_memory=False)
-    difference = compare(plain, expected, ordered=statement.shape.ordered)
-    return Asked(difference and f"without indexes: {difference}", expected, execution)
+    ordered = statement.shape.ordered
+    with _prepared(statement, sessions.memory, in_memory=True) as frame:
+        expected = _collected(frame)
+    session = sessions.indexed
+    with _prepared(statement, session, in_memory=False) as frame:
+        difference = compare(_collected(frame), expected, ordered=ordered)
+        # A DataFrame knows what it ran last.
+        execution: Execution | None = getattr(frame, "_last", None)
+        if difference is not None:
+            return Asked(f"with indexes: {difference}", expected, execution)
+        if execution is None or not execution.uses_index:
+            return Asked(None, expected, execution)
+        session.use_indexes = False
+        try:
+            difference = compare(_collected(frame), expected, ordered=ordered)
+        finally:
+            session.use_indexes = True
+        return Asked(difference and f"without indexes: {difference}", expected, execution)
 
 
-def run(
+@contextmanager
+def _prepared(
     statement: Statement, context: SessionContext, *, in_memory: bool
-) -> tuple[Answer, DataFrame | None]:
-    frame: DataFrame | None = None
+) -> Iterator[DataFrame | Failed]:
+    """The statement's DataFrame, while what it is set up with is there."""
     try:
-        for text in statement.setup(in_memory=in_memory):
-            context.sql(text).collect()
-        frame = frame_of(statement.shape, statement.text(in_memory=in_memory), context)
-        return frame.to_arrow_table(), frame
+        frame = _caught(lambda: _frame(statement, context, in_memory))
+        yield frame
+    finally:
+        for text in statement.shape.teardown:
+            # Where the setup failed, so does what undoes it.
+            _caught(lambda text=text: context.sql(text).collect())
+
+
+def _frame(statement: Statement, context: SessionContext, in_memory: bool) -> DataFrame:
+    for text in statement.setup(in_memory=in_memory):
+        context.sql(text).collect()
+    return frame_of(statement.shape, statement.text(in_memory=in_memory), context)
+
+
+def _collected(frame: DataFrame | Failed) -> Answer:
+    return frame if isinstance(frame, Failed) else _caught(frame.to_arrow_table)
+
+
+def _caught(run: Callable[[], Result]) -> Result | Failed:
+    try:
+        return run()
     except BaseException as error:  # a panic of DataFusion's is no Exception
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        return Failed(f"{type(error).__name__}: {error}"), frame
-    finally:
-        for text in statement.shape.teardown:
-            _try(lambda text=text: context.sql(text).collect())
+        return Failed(f"{type(error).__name__}: {error}")
 
 
 def frame_of(shape: Shape, text: str, context: SessionContext) -> DataFrame:
     if shape.is_chain:
         return eval(text, {"ctx": context, "col": col, "lit": lit, "f": f})
     return context.sql(text)
-
-
-def _try(run: Callable[[], Any]) -> None:
-    """Where a statement's setup failed, so does what undoes it."""
-    try:
-        run()
-    except Exception:
-        return
 
 
 def compare(actual: Answer, expected: Answer, *, ordered: bool) -> str | None:

@@ -208,7 +208,7 @@ def _draw_labels(draw: random.Random, columns: Sequence[Column]) -> Condition:
 
 def _draw_elements(draw: random.Random, columns: Sequence[Column]) -> Condition:
     column = draw.choice([c for c in columns if isinstance(c, Elements)])
-    written = draw.choices(("any_element", "masked", "raw"), (7, 2, 1))[0]
+    written = draw.choices(("any_element", "masked", "raw"), (6, 3, 1))[0]
     return AnyElement(column.name, draw_element_predicate(draw, column), written)
 
 

@@ -33,10 +33,12 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """Three that are to give the same answers, and the columns that the two tables have."""
+    """Two that are to give the same answers, and what the two tables hold.
+
+    Run without its indexes, `indexed` is to give the same answers once more.
+    """
 
     indexed: LanceSessionContext
-    plain: LanceSessionContext
     memory: SessionContext
     columns: dict[str, tuple[Column, ...]]
     rows: dict[str, pa.Table]
@@ -45,14 +47,14 @@ class Sessions:
 class Situation:
     """Lives a world in a folder, moment by moment.
 
-    The sessions of the newest version live on and are refreshed; those of the past are new.
+    The session of the newest version lives on and is refreshed; that of the past is new.
     """
 
     def __init__(self, world: World, folder: Path) -> None:
         self._world = world
         self._folder = folder
         self._versions: list[int] = []
-        self._newest: tuple[LanceSessionContext, LanceSessionContext] | None = None
+        self._newest: LanceSessionContext | None = None
 
     def at(self, moment: Moment) -> Sessions:
         """The sessions at a moment; later moments come later."""
@@ -66,7 +68,7 @@ class Situation:
         for change in world.t.changes[len(self._versions) - 1 : moment.changes]:
             change.stored(self.path("t"))
             self._versions.append(lance.dataset(self.path("t")).version)
-        indexed, plain = self._at_newest() if moment.past is None else self._at(moment.past)
+        indexed = self._at_newest() if moment.past is None else self._at(moment.past)
         rows = {
             "t": lived(world.t.first, world.t.changes[: moment.shown]),
             "u": lived(world.u.first, world.u.changes),
@@ -75,29 +77,24 @@ class Situation:
             "t": world.t.columns_after(moment.shown),
             "u": world.u.columns_after(len(world.u.changes)),
         }
-        return Sessions(indexed, plain, memory_of(rows, world), columns, rows)
+        return Sessions(indexed, memory_of(rows, world), columns, rows)
 
     def path(self, table: str) -> Path:
         return self._folder / f"{table}.lance"
 
-    def _at_newest(self) -> tuple[LanceSessionContext, LanceSessionContext]:
+    def _at_newest(self) -> LanceSessionContext:
         if self._newest is None:
             self._newest = self._at(None)
-        for session in self._newest:
-            session.refresh("t")
+        self._newest.refresh("t")
         return self._newest
 
-    def _at(self, past: int | None) -> tuple[LanceSessionContext, LanceSessionContext]:
+    def _at(self, past: int | None) -> LanceSessionContext:
+        session = LanceSessionContext(config_of(self._world))
         version = None if past is None else self._versions[past]
-        made = [
-            LanceSessionContext(config_of(self._world), use_indexes=use_indexes)
-            for use_indexes in (True, False)
-        ]
-        for session in made:
-            session.register_lance("t", self.path("t"), version=version)
-            session.register_lance("u", self.path("u"))
-            register_own_function(session, self._world)
-        return made[0], made[1]
+        session.register_lance("t", self.path("t"), version=version)
+        session.register_lance("u", self.path("u"))
+        register_own_function(session, self._world)
+        return session
 
 
 def begin(life: Life, path: Path) -> None:
