@@ -195,12 +195,14 @@ def _draw_labels(draw: random.Random, columns: Sequence[Column]) -> Condition:
     if column.kind.others and draw.random() < 0.06:
         one = draw.choice(column.kind.others)
     some = draw.sample(literals, min(len(literals), draw.randrange(1, 4)))
-    if pa.types.is_string(column.type.value_type) and draw.random() < 0.05:
-        one, some = "@s", [*some, "lower(@s)"]
     if pa.types.is_integer(column.type.value_type) and draw.random() < 0.03:
         one = "'1'"  # compared as text
-    form = draw.choices((_ONE, _SEVERAL, _RARE), (6, 6, 1))[0]
-    return Plain(draw.choice(form).format(c=column.name, one=one, some=", ".join(some)))
+    form = draw.choice(draw.choices((_ONE, _SEVERAL, _RARE), (6, 6, 1))[0])
+    if pa.types.is_string(column.type.value_type) and draw.random() < 0.05 and form[0] != "(":
+        # Not behind other needles: of those DataFusion has answers that depend on the batch.
+        if not form.startswith("array_has_any([{"):
+            one, some = "@s", [*some, "lower(@s)"]
+    return Plain(form.format(c=column.name, one=one, some=", ".join(some)))
 
 
 # -- elements -----------------------------------------------------------------------------------

@@ -109,10 +109,11 @@ def _sessions(world: World) -> list[str]:
         needles = f"pa.list_({type_source(column.type.value_type)})"
         lines += [
             "from datafusion import udf",
-            "own = udf(lambda a, b: pa.array([None if one is None else len(one) % 2 == 0",
-            f"    for one in a.to_pylist()], pa.bool_()), [{lists}, {needles}],",
-            f"    pa.bool_(), 'immutable', {world.own_function!r})",
-            "for session in (indexed, plain, memory):",
-            "    session.register_udf(own)",
+            f"for name in ({world.own_function!r}, {world.own_function!r}.replace('array', 'list')):",
+            "    own = udf(lambda a, b: pa.array([None if one is None else len(one) % 2 == 0",
+            f"        for one in a.to_pylist()], pa.bool_()), [{lists}, {needles}],",
+            "        pa.bool_(), 'immutable', name)",
+            "    for session in (indexed, plain, memory):",
+            "        session.register_udf(own)",
         ]
     return lines

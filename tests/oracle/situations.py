@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,18 +118,23 @@ def memory_of(rows: dict[str, pa.Table], world: World) -> SessionContext:
 
 
 def register_own_function(context: SessionContext, world: World) -> None:
-    """A function of the user's in the place of DataFusion's: TRUE on lists of even length."""
+    """A function of the user's in the place of DataFusion's: TRUE on lists of even length.
+
+    It takes the place of the alias, too. Where DataFusion's own keeps one, a copy of the session's
+    state that is made to plan a statement may have either of the two under the function's name.
+    """
     if world.own_function is None:
         return
     (column,) = [one for one in world.t.columns if one.name == "a"]
-    own: Callable[..., Any] = udf(
-        _is_even_length,
-        [column.type, pa.list_(column.type.value_type)],
-        pa.bool_(),
-        "immutable",
-        world.own_function,
-    )
-    context.register_udf(own)
+    for name in (world.own_function, world.own_function.replace("array_", "list_")):
+        own: Any = udf(
+            _is_even_length,
+            [column.type, pa.list_(column.type.value_type)],
+            pa.bool_(),
+            "immutable",
+            name,
+        )
+        context.register_udf(own)
 
 
 def _is_even_length(lists: pa.Array, _others: pa.Array) -> pa.Array:
