@@ -70,11 +70,7 @@ class Keys:
 
     def mask(self, rows: pa.Table) -> np.ndarray:
         keys = rows["key"].to_numpy()
-        return (
-            (keys >= self.low)
-            & (keys < self.high)
-            & (keys % self.step == self.low % self.step)
-        )
+        return (keys >= self.low) & (keys < self.high) & (keys % self.step == self.low % self.step)
 
 
 # -- rows ---------------------------------------------------------------------------------
@@ -124,9 +120,7 @@ class Update(_Change):
         return _with_column(rows, self.column, _combined(rows[self.column]).take(mask))
 
     def source(self) -> str:
-        return call_source(
-            "lance.dataset(path).update", {self.column: "NULL"}, where=self.keys.sql
-        )
+        return call_source("lance.dataset(path).update", {self.column: "NULL"}, where=self.keys.sql)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +197,7 @@ def _merged(rows: pa.Table, changes: pa.Table) -> pa.Table:
     """`rows` with the columns of `changes` where a key of theirs is there."""
     places = pc.index_in(rows["key"], value_set=changes["key"]).combine_chunks()
     changed = places.is_valid().to_numpy(zero_copy_only=False)
-    at = np.where(
-        changed, rows.num_rows + places.fill_null(0).to_numpy(), np.arange(rows.num_rows)
-    )
+    at = np.where(changed, rows.num_rows + places.fill_null(0).to_numpy(), np.arange(rows.num_rows))
     for name in changes.column_names[1:]:
         both = pa.chunked_array([*rows[name].chunks, *changes[name].chunks], rows[name].type)
         rows = _with_column(rows, name, _combined(both).take(pa.array(at)))
@@ -334,9 +326,7 @@ class Age(_Change):
         return "\n".join(
             [
                 "from tests.oracle.changes import age_index",
-                call_source("age_index", "PATH", self.name, self.version).replace(
-                    "'PATH'", "path"
-                ),
+                call_source("age_index", "PATH", self.name, self.version).replace("'PATH'", "path"),
             ]
         )
 
@@ -386,7 +376,7 @@ class AddColumn(_Change):
     def held(self, rows: pa.Table) -> pa.Table:
         return rows.append_column(
             pa.field(self.name, pa.int64(), nullable=False),
-            pc.add(rows["key"], pa.scalar(1, pa.int64()))
+            pc.add(rows["key"], pa.scalar(1, pa.int64())),
         )
 
     def source(self) -> str:
@@ -439,9 +429,7 @@ class DropField(_Change):
         )
 
     def source(self) -> str:
-        return call_source(
-            "lance.dataset(path).drop_columns", [f"{self.column}.item.{self.field}"]
-        )
+        return call_source("lance.dataset(path).drop_columns", [f"{self.column}.item.{self.field}"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,11 @@ def _anything(draw: random.Random, column: Elements) -> str:
     shapes = [
         *(f"e.{name} <> {one}", f"e.{name} IS NOT NULL", f"e.{name} NOT IN ({listed})"),
         *(f"(e.{name} IS NOT DISTINCT FROM {one})", f"NOT (e.{name} = {one})"),
-        *(f"(e.{name} = {one}) IS NOT TRUE", f"(e.{name} = {one}) IS TRUE", _range(draw, name, kind)),
+        *(
+            f"(e.{name} = {one}) IS NOT TRUE",
+            f"(e.{name} = {one}) IS TRUE",
+            _range(draw, name, kind),
+        ),
         *(f"e.{name} IN ({listed}, NULL)", f"e.{name} = {one}"),
     ]
     if kind.type in (pa.string(), pa.large_string()):

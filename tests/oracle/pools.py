@@ -50,9 +50,7 @@ def draw_pools(draw: random.Random, sessions: Sessions) -> dict[str, Pool]:
     return pools
 
 
-def _counts(
-    conditions: list[Condition], table: str, memory: SessionContext
-) -> list[int | None]:
+def _counts(conditions: list[Condition], table: str, memory: SessionContext) -> list[int | None]:
     """On how many rows each is TRUE; None where DataFusion refuses it."""
     texts = [condition.sql(Spelling(in_memory=True)) for condition in conditions]
     counts = ", ".join(

@@ -96,8 +96,7 @@ _SUBQUERIES = _all(
     "SELECT key FROM t WHERE {p} AND n NOT IN (SELECT n FROM t WHERE {q})",
     "SELECT key FROM t WHERE {p} AND (x > 0 OR n IN (SELECT n FROM u WHERE {v}))",
     "SELECT key FROM t WHERE {p} AND m NOT IN (SELECT m FROM t WHERE {q})",
-    "SELECT l.key FROM t l WHERE {l.p} AND EXISTS "
-    "(SELECT 1 FROM u r WHERE r.n = l.n AND {r.v})",
+    "SELECT l.key FROM t l WHERE {l.p} AND EXISTS (SELECT 1 FROM u r WHERE r.n = l.n AND {r.v})",
     "SELECT l.key FROM t l WHERE {l.p} AND NOT EXISTS "
     "(SELECT 1 FROM t r WHERE r.m = l.m AND r.key <> l.key AND {r.q})",
     "SELECT l.key FROM t l WHERE {l.p} AND (l.n = 1 OR EXISTS "
