@@ -453,7 +453,9 @@ def test_beside_a_lambda(start: str) -> None:
 
 def test_prepared_where_another_literal_is_the_predicate_s_text() -> None:
     session = LanceSessionContext(SessionConfig().set("datafusion.sql_parser.dialect", "duckdb"))
-    lists = pa.array([[{"flag": True}], [{"flag": False}]], pa.list_(pa.struct([("flag", pa.bool_())])))
+    lists = pa.array(
+        [[{"flag": True}], [{"flag": False}]], pa.list_(pa.struct([("flag", pa.bool_())]))
+    )
     table = pa.table({"id": [0, 1], "s": ["flag", "flag"], "d": lists})
     session.register_record_batches("t", [table.to_batches()])
     session.sql(
