@@ -156,7 +156,8 @@ def operation(
 
 
 def _alter(**alteration: Any) -> Done:
-    return Done(lambda path: lance.dataset(path).alter_columns(alteration))
+    alterations: Any = alteration
+    return Done(lambda path: lance.dataset(path).alter_columns(alterations))
 
 
 def _overwrite(path: Path) -> None:
@@ -298,7 +299,8 @@ def check(
     """Every predicate finds its rows; whether an index served the first of them."""
     as_first = {names["tags"]: "tags"}
     lists = [
-        {as_first.get(name, name): value for name, value in row.items()} for row in held.to_pylist()
+        {as_first.get(str(name), str(name)): value for name, value in row.items()}
+        for row in held.to_pylist()
     ]
     for predicate, truth in PREDICATES[kind]:
         if any(f"{{{name}}}" in predicate for name, now in names.items() if not now):

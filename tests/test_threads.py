@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gc
-import os
 import random
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,9 @@ from datafusion import RecordBatchStream, SessionConfig
 from datafusion_lance.engine import LanceSessionContext
 
 from .oracle.asking import Failed, Statement, compare, frame_of
+from .oracle.exploring import moments_of
 from .oracle.pools import draw_pools, draw_statement
 from .oracle.situations import Sessions, Situation
-from .oracle.exploring import moments_of
 from .oracle.worlds import draw_world
 
 THREADS = 32
@@ -34,7 +33,7 @@ LIMIT = 180.0
 @pytest.fixture(scope="module", params=[3, 29, 58])
 def asked(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Sessions, list[tuple[Statement, pa.Table]]]]:
+) -> tuple[Sessions, list[tuple[Statement, pa.Table]]]:
     """A world of the oracle, and statements with the answers that plain DataFusion gives."""
     world = draw_world(request.param)
     draw = random.Random(request.param)
@@ -51,7 +50,7 @@ def asked(
             answers.append((statement, frame.to_arrow_table()))
         except Exception:
             continue
-    yield sessions, answers
+    return sessions, answers
 
 
 def everywhere(run: Callable[[int], Any]) -> list[Any]:
@@ -72,7 +71,7 @@ def everywhere(run: Callable[[int], Any]) -> list[Any]:
 
 
 def open_files() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files in /proc")

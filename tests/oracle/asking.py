@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -70,7 +70,7 @@ class Failed:
     why: str
 
 
-Answer = pa.Table | Failed
+Answer: TypeAlias = pa.Table | Failed
 Result = TypeVar("Result")
 
 

@@ -85,14 +85,6 @@ class Elements:
 Column: TypeAlias = Plain | Labels | Elements
 
 
-@dataclass(frozen=True, slots=True)
-class Computed:
-    """A column that Lance computed from another: only its name is known here."""
-
-    name: str
-    type: pa.DataType = pa.int64()
-
-
 def _lists(
     kind: pa.DataType, lengths: np.ndarray, values: pa.Array, random: np.random.Generator
 ) -> pa.Array:

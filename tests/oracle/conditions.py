@@ -198,10 +198,10 @@ def _draw_labels(draw: random.Random, columns: Sequence[Column]) -> Condition:
     if pa.types.is_integer(column.type.value_type) and draw.random() < 0.03:
         one = "'1'"  # compared as text
     form = draw.choice(draw.choices((_ONE, _SEVERAL, _RARE), (6, 6, 1))[0])
-    if pa.types.is_string(column.type.value_type) and draw.random() < 0.05 and form[0] != "(":
-        # Not behind other needles: of those DataFusion has answers that depend on the batch.
-        if not form.startswith("array_has_any([{"):
-            one, some = "@s", [*some, "lower(@s)"]
+    # Not before the lists: of those DataFusion has answers that depend on the batch.
+    behind = not form.startswith(("(", "array_has_any([{"))
+    if behind and pa.types.is_string(column.type.value_type) and draw.random() < 0.05:
+        one, some = "@s", [*some, "lower(@s)"]
     return Plain(form.format(c=column.name, one=one, some=", ".join(some)))
 
 

@@ -62,7 +62,23 @@ def _smaller(case: Case) -> Iterator[Case]:
         yield replace(case, world=replace(world, t=life))
     for life in _fewer_rows(world.u):
         yield replace(case, world=replace(world, u=life))
-    yield from (replace(case, world=world) for world in _plainer(world))
+    for column in world.t.columns:
+        t, u = (_without(life, column.name) for life in (world.t, world.u))
+        yield replace(case, world=replace(world, t=t, u=u))
+    yield from (replace(case, world=one) for one in _plainer(world))
+
+
+def _without(life: Life, column: str) -> Life:
+    """The life without a column; where something needs it, it cannot be tried."""
+    changes = tuple(
+        replace(change, rows=change.rows.drop_columns([column]))
+        if isinstance(change, Append | Merge | Rewrite) and column in change.rows.column_names
+        else change
+        for change in life.changes
+    )
+    columns = tuple(one for one in life.columns if one.name != column)
+    first = life.first.drop_columns([column])
+    return replace(life, columns=columns, first=first, changes=changes)
 
 
 def _fewer_changes(

@@ -123,10 +123,8 @@ def register_own_function(context: SessionContext, world: World) -> None:
     It takes the place of the alias, too. Where DataFusion's own keeps one, a copy of the session's
     state that is made to plan a statement may have either of the two under the function's name.
     """
-    if world.own_function is None:
-        return
     (column,) = [one for one in world.t.columns if one.name == "a"]
-    for name in (world.own_function, world.own_function.replace("array_", "list_")):
+    for name in own_names(world):
         own: Any = udf(
             _is_even_length,
             [column.type, pa.list_(column.type.value_type)],
@@ -135,6 +133,12 @@ def register_own_function(context: SessionContext, world: World) -> None:
             name,
         )
         context.register_udf(own)
+
+
+def own_names(world: World) -> tuple[str, ...]:
+    """The names of the user's function."""
+    name = world.own_function
+    return () if name is None else (name, name.replace("array_", "list_"))
 
 
 def _is_even_length(lists: pa.Array, _others: pa.Array) -> pa.Array:

@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
 from datafusion_lance.engine.execution import Execution
 from datafusion_lance.indexes import query as queries
 from datafusion_lance.indexes.query import Query
@@ -65,7 +63,7 @@ class Tally:
         """One case; `selects`: its condition is TRUE on some rows, but not on all."""
         self.cases += 1
         self.failing += isinstance(asked.expected, Failed)
-        rows = asked.expected.num_rows if isinstance(asked.expected, pa.Table) else 0
+        rows = 0 if isinstance(asked.expected, Failed) else asked.expected.num_rows
         self.selective += selects and rows > 0
         self.shapes[statement.shape.text] += 1
         execution = asked.execution
