@@ -179,7 +179,7 @@ _MERGE = Merge(rows(range(ROWS - 6, ROWS + 6), 3), insert=True)
 _REWRITE = Rewrite(rows(range(14, 20), 3).select(["key", "tags"]))
 _REWRITE_D = Rewrite(rows(range(14, 20), 3).select(["key", "d"]))
 _COMPACT = Compact(3 * FRAGMENT_ROWS, deferred=False)
-_BUILD = (BuildLabels("tags", "tags_idx"), BuildElements("d", ("label", "n"), "d_idx", 1, 0))
+_BUILD = (BuildLabels("tags", "tags_idx"), BuildElements("d", ("label", "n"), "d_idx", 1, 0.0, 1.0))
 _SOME = Keys(20, 32)
 
 _LABELS_ONLY = "LabelList"

@@ -322,6 +322,25 @@ def test_other_errors_are_datafusion_s(
     assert not isinstance(raised.value, InvalidArgumentError)
 
 
+@pytest.mark.xfail(reason="DataFusion copies a session's functions in any order")
+def test_a_function_in_the_place_of_one_that_has_an_alias(session: LanceSessionContext) -> None:
+    """In the copy that a call is planned in, DataFusion's own takes its name back now and then.
+
+    That happens where its alias, `list_has`, is still there when the copy is made.
+    """
+    always = udf(
+        lambda lists, _: pa.array([True] * len(lists)),
+        [pa.list_(pa.string()), pa.string()],
+        pa.bool_(),
+        "immutable",
+        "array_has",
+    )
+    session.register_udf(always)
+    for number in range(30):
+        query = f"SELECT id FROM t WHERE {CAR} AND array_has(['x'], 'y') AND id >= -{number}"
+        assert sorted(rows(session, query)) == [(0,), (1,)]
+
+
 def test_a_function_of_the_same_name_keeps_working(session: LanceSessionContext) -> None:
     own = udf(lambda a, b: a, [pa.int64(), pa.string()], pa.int64(), "immutable", "any_element")
     session.register_udf(own)

@@ -274,18 +274,22 @@ class BuildLabels(_Change):
 
 @dataclass(frozen=True, slots=True)
 class BuildElements(_Change):
-    """A list element index in so many segments, all but the last `left_out` fragments."""
+    """A list element index in so many segments over the fragments from `low` to `high`.
+
+    Both are shares of the fragments' number: 0 and 1 are all of them.
+    """
 
     column: str
     keys: tuple[str, ...]
     name: str
     segments: int
-    left_out: int
+    low: float
+    high: float
 
     def stored(self, path: Path) -> None:
         dataset = lance.dataset(path)
         ids = [fragment.fragment_id for fragment in dataset.get_fragments()]
-        ids = ids[: max(1, len(ids) - self.left_out)]
+        ids = ids[int(self.low * len(ids)) : int(self.high * len(ids))]
         parts = [set(ids[n :: self.segments]) for n in range(self.segments)]
         built = [
             build_segment(dataset, self.column, self.keys, fragment_ids=part, progress=False)
@@ -302,7 +306,7 @@ class BuildElements(_Change):
                 "    build_segment, commit_segments)",
                 "dataset = lance.dataset(path)",
                 "ids = [fragment.fragment_id for fragment in dataset.get_fragments()]",
-                f"ids = ids[:max(1, len(ids) - {self.left_out})]",
+                f"ids = ids[int({self.low} * len(ids)) : int({self.high} * len(ids))]",
                 f"parts = [set(ids[n::{self.segments}]) for n in range({self.segments})]",
                 f"built = [build_segment(dataset, {self.column!r}, {self.keys!r},",
                 "         fragment_ids=part, progress=False) for part in parts if part]",

@@ -29,6 +29,9 @@ from .changes import (
 from .columns import Column, Elements, Labels, Plain, rows_of
 from .kinds import DATE, FIELD_KINDS, FLOAT64, LABEL_KINDS, TEXT, Kind
 
+# Enough for a scan in several partitions.
+MOST_ROWS = 70_000
+
 FIELD_NAMES = ("label", "conf", "size", "flag")
 _SENTENCES = ("the red car", "a red car", "the dog sleeps", "the dog slept", "rain", "", "sea")
 
@@ -84,7 +87,7 @@ def draw_world(seed: int) -> World:
         (*asked, len(t.changes)) if len(t.changes) not in asked else tuple(asked),
         _past(random, t),
         int(random.choice([1, 2, 4])),
-        int(random.choice([8192, 8192, 100, 16])),
+        8192 if size == MOST_ROWS else int(random.choice([8192, 8192, 100, 16])),
         "array_has_all" if random.random() < 0.05 else None,
     )
 
@@ -99,10 +102,10 @@ def _size(random: np.random.Generator) -> int:
             return int(random.integers(10, 150))
         case x if x < 0.93:
             return int(random.integers(150, 900))
-        case x if x < 0.995:
+        case x if x < 0.998:
             return int(random.integers(900, 4000))
         case _:
-            return 70_000
+            return MOST_ROWS
 
 
 def _columns(random: np.random.Generator, size: int) -> tuple[Column, ...]:
@@ -168,6 +171,9 @@ def _past(random: np.random.Generator, life: Life) -> int | None:
     return int(random.integers(min(_built(life), len(life.changes) - 1), len(life.changes)))
 
 
+# From which share of the fragments to which a list element index is built.
+_COVERED = (*[(0.0, 1.0)] * 8, *[(0.0, 0.7)] * 3, (0.0, 0.5), (0.5, 1.0))
+
 _WEIGHTS = {
     "append": 4,
     "append and index": 3,
@@ -227,8 +233,9 @@ class _History:
         if not set(keys) <= {name for name, _ in column.fields}:
             return
         segments = int(self._random.choice([1, 1, 2, 3]))
-        left_out = int(self._random.choice([0, 0, 1]))
-        self._add(BuildElements(column.name, keys, f"{column.name}_{number}", segments, left_out))
+        low, high = _COVERED[self._random.integers(len(_COVERED))]
+        name = f"{column.name}_{number}"
+        self._add(BuildElements(column.name, keys, name, segments, low, high))
 
     def change(self) -> None:
         weights = np.array([*_WEIGHTS.values()])
