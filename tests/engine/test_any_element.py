@@ -322,23 +322,32 @@ def test_other_errors_are_datafusion_s(
     assert not isinstance(raised.value, InvalidArgumentError)
 
 
-@pytest.mark.xfail(reason="DataFusion copies a session's functions in any order")
-def test_a_function_in_the_place_of_one_that_has_an_alias(session: LanceSessionContext) -> None:
-    """In the copy that a call is planned in, DataFusion's own takes its name back now and then.
-
-    That happens where its alias, `list_has`, is still there when the copy is made.
-    """
-    always = udf(
-        lambda lists, _: pa.array([True] * len(lists)),
-        [pa.list_(pa.string()), pa.string()],
-        pa.bool_(),
-        "immutable",
-        "array_has",
-    )
+@pytest.mark.parametrize("name", ["array_has", "list_has"])
+@pytest.mark.parametrize("where", ["statement", "predicate", "parameter", "text"])
+def test_a_function_in_the_place_of_one_that_has_several_names(
+    session: LanceSessionContext, name: str, where: str
+) -> None:
+    """The copies that a call is planned in have the functions of the session, and not now and
+    then DataFusion's own."""
+    kinds = [pa.list_(pa.string()), pa.string()]
+    always = udf(lambda lists, _: pa.array([True] * len(lists)), kinds, pa.bool_(), "stable", name)
     session.register_udf(always)
-    for number in range(30):
-        query = f"SELECT id FROM t WHERE {CAR} AND array_has(['x'], 'y') AND id >= -{number}"
-        assert sorted(rows(session, query)) == [(0,), (1,)]
+    call = f"{name}([''x''], ''y'')" if where == "predicate" else f"{name}(['x'], 'y')"
+    for number in range(20):
+        if where == "statement":
+            found = rows(session, f"SELECT id FROM t WHERE {CAR} AND {call} AND id > {-number}")
+        elif where == "predicate":
+            predicate = f"'label = ''car'' AND {call} AND confidence > {-number}'"
+            found = rows(session, f"SELECT id FROM t WHERE any_element(d, {predicate})")
+        elif where == "parameter":
+            predicate = f"label = 'car' AND {call} AND confidence > {-number}"
+            query = "SELECT id FROM t WHERE any_element(d, $p)"
+            frame = session.sql(query, param_values={"p": predicate})
+            found = [(one,) for one in frame.to_pydict()["id"]]
+        else:
+            frame = session.table("t").filter(f"{CAR} AND {call} AND id > {-number}")
+            found = [(one,) for one in frame.to_pydict()["id"]]
+        assert sorted(found) == [(0,), (1,)][number == 0 and where in ("statement", "text") :]
 
 
 def test_a_function_of_the_same_name_keeps_working(session: LanceSessionContext) -> None:

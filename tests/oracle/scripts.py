@@ -6,7 +6,6 @@ import inspect
 
 from .changes import age_index, lived
 from .exploring import Case, Difference
-from .situations import own_names
 from .source import IMPORTS, table_source, type_source
 from .worlds import Life, World
 from .writing import write_fragments
@@ -110,11 +109,10 @@ def _sessions(world: World) -> list[str]:
         needles = f"pa.list_({type_source(column.type.value_type)})"
         lines += [
             "from datafusion import udf",
-            f"for name in {own_names(world)!r}:",
-            "    own = udf(lambda a, b: pa.array([None if one is None else len(one) % 2 == 0",
-            f"        for one in a.to_pylist()], pa.bool_()), [{lists}, {needles}],",
-            "        pa.bool_(), 'immutable', name)",
-            "    for session in (indexed, plain, memory):",
-            "        session.register_udf(own)",
+            "own = udf(lambda a, b: pa.array([None if one is None else len(one) % 2 == 0",
+            f"    for one in a.to_pylist()], pa.bool_()), [{lists}, {needles}],",
+            f"    pa.bool_(), 'immutable', {world.own_function!r})",
+            "for session in (indexed, plain, memory):",
+            "    session.register_udf(own)",
         ]
     return lines

@@ -118,27 +118,13 @@ def memory_of(rows: dict[str, pa.Table], world: World) -> SessionContext:
 
 
 def register_own_function(context: SessionContext, world: World) -> None:
-    """A function of the user's in the place of DataFusion's: TRUE on lists of even length.
-
-    It takes the place of the alias, too. Where DataFusion's own keeps one, a copy of the session's
-    state that is made to plan a statement may have either of the two under the function's name.
-    """
+    """A function of the user's in the place of DataFusion's: TRUE on lists of even length."""
+    if world.own_function is None:
+        return
     (column,) = [one for one in world.t.columns if one.name == "a"]
-    for name in own_names(world):
-        own: Any = udf(
-            _is_even_length,
-            [column.type, pa.list_(column.type.value_type)],
-            pa.bool_(),
-            "immutable",
-            name,
-        )
-        context.register_udf(own)
-
-
-def own_names(world: World) -> tuple[str, ...]:
-    """The names of the user's function."""
-    name = world.own_function
-    return () if name is None else (name, name.replace("array_", "list_"))
+    kinds = [column.type, pa.list_(column.type.value_type)]
+    own: Any = udf(_is_even_length, kinds, pa.bool_(), "immutable", world.own_function)
+    context.register_udf(own)
 
 
 def _is_even_length(lists: pa.Array, _others: pa.Array) -> pa.Array:
