@@ -18,10 +18,10 @@ from datafusion_lance.engine.execution import Execution
 
 from ..oracle_rows import Comparison
 from .conditions import Condition, Spelling
-from .shapes import SIMPLE, Shape
+from .shapes import ON_U, SIMPLE, SIMPLE_ON_U, Shape
 from .situations import Sessions
 
-_CONDITION = re.compile(r"\{(?:(\w+)\.)?([pqrvw])\}")
+_CONDITION = re.compile(r"\{(?:(\w+)\.)?([pqv])\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,16 @@ class Statement:
 
     def smaller(self) -> Iterator[Statement]:
         """Statements that ask for less, the smallest first."""
-        for shape in SIMPLE:
-            if shape == self.shape:
-                break
-            yield replace(self, shape=shape)
+        simple = (*SIMPLE, SIMPLE_ON_U)
+        for name in placeholders(self.shape) if self.shape not in simple else ():
+            condition = self.conditions[name]
+            if name == ON_U:
+                yield replace(self, shape=SIMPLE_ON_U, conditions={"v": condition})
+            else:
+                for shape in SIMPLE:
+                    yield replace(self, shape=shape, conditions={"p": condition})
+        if self.shape in SIMPLE[1:]:
+            yield replace(self, shape=SIMPLE[0])
         for name in placeholders(self.shape):
             for condition in self.conditions[name].smaller():
                 yield replace(self, conditions={**self.conditions, name: condition})

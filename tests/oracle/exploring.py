@@ -14,6 +14,8 @@ from .situations import Moment, Situation
 from .tally import Tally
 from .worlds import World, draw_world
 
+_AGAIN = 0.08
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -40,10 +42,14 @@ def moments_of(world: World) -> list[Moment]:
 
 
 def explore(seed: int, statements: int, tally: Tally) -> Iterator[Difference]:
-    """Asks the world of that seed `statements` statements, in all moments together."""
+    """Asks the world of that seed `statements` statements, in all moments together.
+
+    Some come again, in the same moment or in a later one: sessions remember what they planned.
+    """
     world = draw_world(seed)
     draw = random.Random(seed)
     moments = moments_of(world)
+    past: list[Statement] = []
     with TemporaryDirectory() as folder:
         situation = Situation(world, Path(folder))
         for number, moment in enumerate(moments):
@@ -51,9 +57,17 @@ def explore(seed: int, statements: int, tally: Tally) -> Iterator[Difference]:
             pools = draw_pools(draw, sessions)
             first, last = (n * statements // len(moments) for n in (number, number + 1))
             for _ in range(first, last):
-                statement = draw_statement(draw, pools, sessions)
+                if past and draw.random() < _AGAIN:
+                    statement = draw.choice(past[-20:])
+                else:
+                    statement = draw_statement(draw, pools, sessions)
+                    past.append(statement)
                 asked = ask(statement, sessions)
-                selects = statement.conditions["p"] in pools["t"].selecting
+                selects = any(
+                    condition in pool.selecting
+                    for condition in list(statement.conditions.values())[:1]
+                    for pool in pools.values()
+                )
                 tally.count(statement, asked, selects=selects)
                 if asked.difference is not None:
                     yield Difference(Case(world, moment, statement), asked.difference)

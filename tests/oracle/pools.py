@@ -10,13 +10,12 @@ from datafusion import SessionContext
 from .asking import Statement, placeholders
 from .columns import Labels
 from .conditions import Condition, Spelling, draw_condition
-from .shapes import SHAPES, SIMPLE
+from .shapes import ON_U, SHAPES
 from .situations import Sessions
 
 _SIZES = {"t": 40, "u": 16}
 """How many conditions a moment has for each table."""
 
-_TABLES = {"p": "t", "q": "t", "r": "t", "v": "u", "w": "u"}
 _WEIGHTS = [shape.weight for shape in SHAPES]
 
 
@@ -71,7 +70,7 @@ def _counts(conditions: list[Condition], table: str, memory: SessionContext) -> 
 
 def draw_statement(draw: random.Random, pools: dict[str, Pool], sessions: Sessions) -> Statement:
     shape = draw.choices(SHAPES, _WEIGHTS)[0]
-    needed = {*placeholders(shape), *(name for one in SIMPLE for name in placeholders(one))}
-    conditions = {name: pools[_TABLES[name]].draw(draw) for name in sorted(needed)}
+    names = sorted(placeholders(shape))
+    conditions = {name: pools["u" if name == ON_U else "t"].draw(draw) for name in names}
     (a,) = [c for c in sessions.columns["t"] if isinstance(c, Labels) and c.name == "a"]
     return Statement(shape, conditions, draw.choice(a.kind.literals))

@@ -1,7 +1,7 @@
 """Statements around predicates.
 
-`{p}`, `{q}` and `{r}` are conditions on `t`, `{v}` and `{w}` on `u`; with a dot before them, as
-in `{l.p}`, their columns are qualified. A chain is Python that gives a DataFrame of `ctx`.
+`{p}` and `{q}` are conditions on `t`, `{v}` is one on `u`; with a dot before them, as in `{l.p}`,
+their columns are qualified. A chain is Python that gives a DataFrame of `ctx`.
 Conditions are texts in it, which a DataFrame parses.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 class Shape:
     """`ordered`: it orders totally. `setup` runs before it, `teardown` after.
 
-    Where answers differ, it is first tried in a simpler shape of `SIMPLE`.
+    Where answers differ, its conditions are first tried alone, in `SIMPLE` and `SIMPLE_ON_U`.
     """
 
     kind: str
@@ -36,6 +36,9 @@ SIMPLE = _all(
     "SELECT * FROM t WHERE {p}",
     weight=6,
 ) + _all("count", "SELECT count(*) AS rows FROM t WHERE {p}", weight=4)
+
+ON_U = "v"
+(SIMPLE_ON_U,) = _all("filter", "SELECT key FROM u WHERE {v}")
 
 _FILTERS = _all(
     "filter",

@@ -67,10 +67,10 @@ def test_a_fault_is_found_and_made_small(tmp_path: Path) -> None:
     assert smallest is not None
     assert smallest.words.startswith("with indexes: 2 rows, expected 3; missing 1")
     case = smallest.case
-    assert case.world.t.first.num_rows == 3
+    assert case.world.t.first.num_rows + case.world.u.first.num_rows <= 4
     assert len(case.world.t.changes) <= 1
     text = case.statement.text(in_memory=False)
-    assert text.startswith("SELECT key FROM t WHERE")
+    assert text.startswith("SELECT key FROM ")
     assert len(text) < 120
 
     file = tmp_path / "difference.py"
