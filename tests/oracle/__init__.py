@@ -12,10 +12,12 @@ of a world: its two tables `t` and `u`, what happens to `t`, and what it is aske
 | `columns` | columns of those: plain ones, lists of labels, lists of structs |
 | `changes` | what happens to a table, each done to Lance, done to the rows, and as source text |
 | `worlds` | tables and their histories |
-| `conditions` | predicates on a row; a new kind of index gets its leaves here (`LEAVES`) |
+| `conditions`, `elements` | predicates; a new kind of index gets its leaves here (`LEAVES`) |
 | `shapes` | statements around predicates |
-| `situations` | one table at one version, written and held in memory |
+| `situations` | the tables at one moment, in a session and in plain DataFusion |
+| `pools` | conditions for a moment, most of them TRUE on some rows but not on all |
 | `asking` | the three runs of a statement, and how their answers compare |
+| `exploring` | every statement that a world is asked |
 | `tally` | what was hit; what must be hit (a new rule or refusal gets its line here) |
 | `shrinking`, `scripts` | the smallest case that still differs, as a script that stands alone |
 """

@@ -1,4 +1,4 @@
-"""A world's tables at one moment, in sessions with and without indexes, and in plain DataFusion."""
+"""A world's tables at one moment, in a session and in plain DataFusion."""
 
 from __future__ import annotations
 
