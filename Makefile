@@ -10,11 +10,12 @@ export LANCE_LOG ?= error
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test fuzz lint format bench clean
 
 help:
 	@echo "make demo    index Python's standard library and query it"
 	@echo "make test    lint, type check and tests"
+	@echo "make fuzz    random tables and statements against plain DataFusion: FUZZ_SECONDS=600 FUZZ_SEED=1"
 	@echo "make lint    ruff and pyright"
 	@echo "make format  let ruff rewrite the files"
 	@echo "make bench   timings against other readers of the same table"
@@ -25,6 +26,12 @@ demo: $(VENV)/.installed
 
 test: lint
 	@$(BIN)/python -m pytest
+
+# What differs is printed as a script, and fails the run. Another seed tries other tables.
+FUZZ_SECONDS ?= 600
+FUZZ_SEED ?= 1
+fuzz: $(VENV)/.test
+	@$(BIN)/python -m tests.oracle --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 lint: $(VENV)/.test
 	@$(BIN)/ruff check .

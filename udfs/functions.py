@@ -70,7 +70,7 @@ def any_element(
 def _match(
     list_expr: Expr, predicate: str, element: pa.StructType, context: SessionContext
 ) -> Expr:
-    readers = Readers(context)
+    readers = Readers(context, predicate)
     # DataFusion coerces types in a lambda before it looks up those of the lambda's variable, so
     # that one without a type, or with another one, would give other answers.
     planned = LambdaBodies(readers.lambdas, element).match(lambda_body(predicate, element, readers))
@@ -89,7 +89,7 @@ def register_any_element(context: SessionContext, list_type: pa.DataType, name: 
     Raises InvalidArgumentError for a type that is no list of structs.
     """
     element = _element_type("list_type", list_type)
-    evaluation = Evaluation(Readers(context), list_type, element)
+    evaluation = Evaluation(Readers(context, None), list_type, element)
     context.register_udf(
         udf(evaluation.any_element, [list_type, pa.string()], pa.bool_(), "immutable", name)
     )

@@ -7,9 +7,16 @@ from typing import Any
 from datafusion import SessionContext
 from datafusion.catalog import CatalogProviderList
 
+from .function_names import keep_names
 
-def session_copy(context: SessionContext, catalogs_of: SessionContext) -> SessionContext:
+
+def session_copy(
+    context: SessionContext, catalogs_of: SessionContext, text: str | None = ""
+) -> SessionContext:
     """The same rules, functions, configuration and runtime, with the catalogs of `catalogs_of`.
+
+    By the names in `text` (None: by all) it calls what `context` does; by another one it may
+    call DataFusion's own where a function was registered in its place.
 
     What is set or registered in it is out of sight of those who use `context`; tables go into
     those catalogs.
@@ -18,6 +25,7 @@ def session_copy(context: SessionContext, catalogs_of: SessionContext) -> Sessio
     copy = context.enable_url_table()
     # It also reads names of files as tables; a session does so only where it was asked to.
     copy.register_catalog_provider_list(_Catalogs(catalogs_of))
+    keep_names(context, copy, text)
     return copy
 
 

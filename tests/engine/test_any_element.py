@@ -10,7 +10,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from datafusion import SessionContext, SQLOptions, udf
+from datafusion import SessionConfig, SessionContext, SQLOptions, udf
 
 from datafusion_lance.engine import InvalidArgumentError, LanceSessionContext
 
@@ -338,6 +338,34 @@ def test_other_errors_are_datafusion_s(
     assert not isinstance(raised.value, InvalidArgumentError)
 
 
+@pytest.mark.parametrize("name", ["array_has", "list_has"])
+@pytest.mark.parametrize("where", ["statement", "predicate", "parameter", "text"])
+def test_a_function_in_the_place_of_one_that_has_several_names(
+    session: LanceSessionContext, name: str, where: str
+) -> None:
+    """The copies that a call is planned in have the functions of the session, and not now and
+    then DataFusion's own."""
+    kinds = [pa.list_(pa.string()), pa.string()]
+    always = udf(lambda lists, _: pa.array([True] * len(lists)), kinds, pa.bool_(), "stable", name)
+    session.register_udf(always)
+    call = f"{name}([''x''], ''y'')" if where == "predicate" else f"{name}(['x'], 'y')"
+    for number in range(20):
+        if where == "statement":
+            found = rows(session, f"SELECT id FROM t WHERE {CAR} AND {call} AND id > {-number}")
+        elif where == "predicate":
+            predicate = f"'label = ''car'' AND {call} AND confidence > {-number}'"
+            found = rows(session, f"SELECT id FROM t WHERE any_element(d, {predicate})")
+        elif where == "parameter":
+            predicate = f"label = 'car' AND {call} AND confidence > {-number}"
+            query = "SELECT id FROM t WHERE any_element(d, $p)"
+            frame = session.sql(query, param_values={"p": predicate})
+            found = [(one,) for one in frame.to_pydict()["id"]]
+        else:
+            frame = session.table("t").filter(f"{CAR} AND {call} AND id > {-number}")
+            found = [(one,) for one in frame.to_pydict()["id"]]
+        assert sorted(found) == [(0,), (1,)][number == 0 and where in ("statement", "text") :]
+
+
 def test_a_function_of_the_same_name_keeps_working(session: LanceSessionContext) -> None:
     own = udf(lambda a, b: a, [pa.int64(), pa.string()], pa.int64(), "immutable", "any_element")
     session.register_udf(own)
@@ -455,6 +483,30 @@ def test_every_dialect(dialect: str) -> None:
         assert rows(session, f"SELECT id FROM t WHERE {CAR} AND id > 0") == [(1,)]
     nested = f"SELECT id FROM t WHERE id IN (SELECT id FROM t WHERE {CAR})"
     assert sorted(rows(session, nested)) == [(0,), (1,)]
+
+
+@pytest.mark.parametrize("start", ["", "EXPLAIN "])
+def test_beside_a_lambda(start: str) -> None:
+    session = LanceSessionContext(SessionConfig().set("datafusion.sql_parser.dialect", "duckdb"))
+    session.register_record_batches("t", [ROWS.to_batches()])
+    dog = "array_any_match(d, e -> e['label'] = 'dog')"
+    query = f"{start}SELECT id FROM t WHERE {CAR} AND {dog}"
+    found = session.sql(query).to_pydict()
+    assert start or found == {"id": [0]}
+
+
+def test_prepared_where_another_literal_is_the_predicate_s_text() -> None:
+    session = LanceSessionContext(SessionConfig().set("datafusion.sql_parser.dialect", "duckdb"))
+    lists = pa.array(
+        [[{"flag": True}], [{"flag": False}]], pa.list_(pa.struct([("flag", pa.bool_())]))
+    )
+    table = pa.table({"id": [0, 1], "s": ["flag", "flag"], "d": lists})
+    session.register_record_batches("t", [table.to_batches()])
+    session.sql(
+        "PREPARE p AS SELECT id FROM t WHERE any_element(d, 'flag') "
+        "AND array_any_match(d, e -> e['flag']) AND s = 'flag' AND id < $1"
+    )
+    assert session.sql("EXECUTE p(5)").to_pydict() == {"id": [0]}
 
 
 @pytest.mark.parametrize("dialect", ["mysql", "postgresql", "snowflake", "spark"])

@@ -46,13 +46,19 @@ def same_statement(
         (called.display_indent_schema(), probed.display_indent_schema()),
     )
     return all(
-        _without_calls(with_calls, predicates) == _without_probes(with_probes, marks)
+        _marked(_without_calls(with_calls), predicates)
+        == _marked(_without_probes(with_probes, marks), predicates)
         for with_calls, with_probes in forms
     )
 
 
-def _without_calls(plan: str, predicates: Sequence[str]) -> str:
-    plan = _CALL.sub("match([", plan)
+def _without_calls(plan: str) -> str:
+    # The statement may have matches of its own, which both plans have.
+    return _MATCH.sub("match([", _CALL.sub("match([", plan))
+
+
+def _marked(plan: str, predicates: Sequence[str]) -> str:
+    """The plan with marks for predicates' texts, which other literals may have, too."""
     for mark, predicate in enumerate(predicates):
         plan = plan.replace(f'Literal(Utf8("{predicate}"), None)', f"<{mark}>")
         # In names of columns, which the full form has in quotes.
@@ -72,7 +78,7 @@ def _without_probes(plan: str, marks: dict[int, int]) -> str:
     plan = "".join([*parts, plan[position:]])
     for number, mark in marks.items():
         plan = plan.replace(f"({PROBE}{number}) -> {PROBE}{number} IS NULL", f"<{mark}>")
-    return _leveled(plan)
+    return plan
 
 
 def _leveled(plan: str) -> str:

@@ -23,19 +23,22 @@ class Readers:
 
     They share the catalogs, tables, runtime and functions of the context. What is set or
     registered in them is out of its sight; tables that are made in them are in its catalogs.
+    `text` is what they are to read, None for anything: functions by other names than those in
+    it may not be those of the context.
     """
 
-    def __init__(self, context: SessionContext) -> None:
+    def __init__(self, context: SessionContext, text: str | None = "") -> None:
         self._context = context
+        self._text = text
         self._functions: dict[str, bool] = {}
 
     @cached_property
     def own(self) -> SessionContext:
-        return session_copy(self._context, self._context)
+        return session_copy(self._context, self._context, self._text)
 
     @cached_property
     def lambdas(self) -> SessionContext:
-        copy = session_copy(self._context, self._context)
+        copy = session_copy(self._context, self._context, self._text)
         copy.sql(f"SET datafusion.sql_parser.dialect = '{_DIALECT_WITH_LAMBDAS}'")
         return copy
 

@@ -84,7 +84,7 @@ class AnyElementStatements:
         if again is not None:
             return _moved(again, context)
         # Planning anew registers functions in its copies, which are nobody else's therefore.
-        readers = Readers(context)
+        readers = Readers(context, " ".join((text, *map(str, values.values()))))
         try:
             statement = find_calls(text, plain_values(values), normalize=readers.normalize)
             if statement is None:
@@ -102,7 +102,7 @@ class AnyElementStatements:
 
         None where the frame may be asked itself, as in `sql`; raises the same errors.
         """
-        readers = Readers(context)
+        readers = Readers(context, text)
         if NAME not in text.lower() or readers.have_function(NAME):
             return None
         bodies = TextExpressions(

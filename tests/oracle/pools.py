@@ -1,0 +1,76 @@
+"""Conditions for one moment of a world, with how many rows each is TRUE on."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from datafusion import SessionContext
+
+from .asking import Statement, placeholders
+from .columns import Labels
+from .conditions import Condition, Spelling, draw_condition
+from .shapes import ON_U, SHAPES
+from .situations import Sessions
+
+_SIZES = {"t": 40, "u": 16}
+"""How many conditions a moment has for each table."""
+
+_WEIGHTS = [shape.weight for shape in SHAPES]
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Conditions on one table: `selecting` are TRUE on some rows but not on all."""
+
+    selecting: tuple[Condition, ...]
+    others: tuple[Condition, ...]
+
+    def draw(self, draw: random.Random) -> Condition:
+        if self.selecting and (not self.others or draw.random() < 0.85):
+            return draw.choice(self.selecting)
+        return draw.choice(self.others)
+
+
+def draw_pools(draw: random.Random, sessions: Sessions) -> dict[str, Pool]:
+    """A pool for each table."""
+    pools = {}
+    for table, columns in sessions.columns.items():
+        conditions = [draw_condition(draw, columns) for _ in range(_SIZES[table])]
+        rows = sessions.rows[table].num_rows
+        counts = _counts(conditions, table, sessions.memory)
+        selecting, others = [], []
+        for condition, count in zip(conditions, counts, strict=True):
+            selects = count is not None and 0 < count < rows
+            # What DataFusion refuses is asked now and then.
+            if selects or count is not None or draw.random() < 0.2:
+                (selecting if selects else others).append(condition)
+        pools[table] = Pool(tuple(selecting), tuple(others))
+    return pools
+
+
+def _counts(conditions: list[Condition], table: str, memory: SessionContext) -> list[int | None]:
+    """On how many rows each is TRUE; None where DataFusion refuses it."""
+    texts = [condition.sql(Spelling(in_memory=True)) for condition in conditions]
+    counts = ", ".join(
+        f"count(*) FILTER (WHERE {text}) AS c{number}" for number, text in enumerate(texts)
+    )
+    try:
+        return [*memory.sql(f"SELECT {counts} FROM {table}").to_pylist()[0].values()]
+    except Exception:
+        if len(conditions) == 1:
+            return [None]
+    half = len(conditions) // 2
+    return [
+        count
+        for part in (conditions[:half], conditions[half:])
+        for count in _counts(part, table, memory)
+    ]
+
+
+def draw_statement(draw: random.Random, pools: dict[str, Pool], sessions: Sessions) -> Statement:
+    shape = draw.choices(SHAPES, _WEIGHTS)[0]
+    names = sorted(placeholders(shape))
+    conditions = {name: pools["u" if name == ON_U else "t"].draw(draw) for name in names}
+    (a,) = [c for c in sessions.columns["t"] if isinstance(c, Labels) and c.name == "a"]
+    return Statement(shape, conditions, draw.choice(a.kind.literals))
