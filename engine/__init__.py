@@ -11,6 +11,7 @@ from ..indexes.errors import (
     UnsupportedVersionError,
     UnusableIndexError,
 )
+from ..indexes.minhash_lsh.parameters import candidate_probability
 from .dataframe import LanceDataFrame
 from .lance_table import LanceTable
 from .session import LanceSessionContext
@@ -27,4 +28,5 @@ __all__ = [
     "StatementError",
     "UnsupportedVersionError",
     "UnusableIndexError",
+    "candidate_probability",
 ]

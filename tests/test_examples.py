@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-QUESTIONS = 7
+QUESTIONS = 9
 # pylance warns of each index type that it does not know.
 QUIET = {"LANCE_LOG": "error"}
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -91,8 +91,9 @@ def test_the_demo_uses_the_index_in_every_query(demo: tuple[str, Path]) -> None:
     plans = printed.split("EXPLAIN:\n")[1:]
     assert len(plans) == QUESTIONS
     for plan in plans:
-        assert re.search(r"IndexScan: table=stdlib, .*kind=(LabelList|ListElement)", plan)
+        assert re.search(r"IndexScan: table=stdlib, .*kind=(LabelList|ListElement|MinHashLsh)", plan)
     assert sum("kind=ListElement" in plan for plan in plans) == 1
+    assert sum("MinHashLsh" in plan for plan in plans) == 2
     assert sum("kind=LabelList+ListElement" in plan for plan in plans) == 2
 
 
