@@ -102,7 +102,10 @@ class SessionEnvironment:
         reference: tuple[str | None, str | None, str],
         predicates: Sequence[Expr],
     ) -> PredicateFilter:
-        return PredicateFilter(_registered(table), reference, predicates, self._context)
+        made = PredicateFilter(_registered(table), reference, predicates, self._context)
+        with suppress(Exception):  # what DataFusion cannot plan it says of the query itself
+            made.check()
+        return made
 
     def scan_key(self, context: SessionContext, scan: LogicalPlan) -> ScanKey | None:
         with watch_scans() as planned, suppress(Exception):

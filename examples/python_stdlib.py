@@ -1,8 +1,8 @@
 """Index Python's standard library and ask it questions.
 
 Builds a Lance table with a row for each function, method and class of the standard library of the
-Python that runs this, indexes the rows' labels, the fields of their parameters and their docstrings,
-and answers each question twice: from the indexes, and by DataFusion's own scan.
+Python that runs this, indexes the rows' labels, the fields of their parameters and their
+docstrings, and answers each question twice: from the indexes, and by DataFusion's own scan.
 
     python examples/python_stdlib.py
 """

@@ -91,7 +91,7 @@ def test_the_demo_uses_the_index_in_every_query(demo: tuple[str, Path]) -> None:
     plans = printed.split("EXPLAIN:\n")[1:]
     assert len(plans) == QUESTIONS
     for plan in plans:
-        assert re.search(r"IndexScan: table=stdlib, .*kind=(LabelList|ListElement|MinHashLsh)", plan)
+        assert re.search(r"IndexScan: table=stdlib, .*kind=(Label|ListElement|MinHash)", plan)
     assert sum("kind=ListElement" in plan for plan in plans) == 1
     assert sum("MinHashLsh" in plan for plan in plans) == 2
     assert sum("kind=LabelList+ListElement" in plan for plan in plans) == 2
