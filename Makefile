@@ -25,7 +25,7 @@ demo: $(VENV)/.installed
 	@$(BIN)/python examples/python_stdlib.py
 
 test: lint
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 # What differs is printed as a script, and fails the run. Another seed tries other tables.
 FUZZ_SECONDS ?= 600
