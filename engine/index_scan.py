@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset
 
-from ..indexes.query import Nearest, Query, evaluate, leaves
+from ..indexes.evaluation import evaluate
+from ..indexes.query import Nearest, Query, leaves
 from ..indexes.row_set import RowSet
 from ..indexes.snapshot import Snapshot
 from .fetch_stats import ScanStats

@@ -10,10 +10,11 @@ from datafusion import DataFrame, SessionContext
 from datafusion.expr import Expr
 from datafusion.plan import LogicalPlan
 
+from ..indexes.evaluation import evaluate
 from ..indexes.label_list import reader as label_list
 from ..indexes.list_element import details as list_element
 from ..indexes.minhash_lsh.search import RowFilter
-from ..indexes.query import Query, evaluate
+from ..indexes.query import Query
 from ..indexes.row_set import RowSet
 from ..indexes.search_stats import SearchStats
 from ..indexes.snapshot import Snapshot

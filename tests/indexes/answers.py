@@ -8,8 +8,10 @@ import lance
 import pyarrow as pa
 
 from datafusion_lance.indexes.cache import ReaderCache
+from datafusion_lance.indexes.evaluation import evaluate
 from datafusion_lance.indexes.manifest import LanceIndex
-from datafusion_lance.indexes.query import HasAll, HasAny, Is, Query, SearchStats, evaluate
+from datafusion_lance.indexes.query import HasAll, HasAny, Is, Query
+from datafusion_lance.indexes.search_stats import SearchStats
 from datafusion_lance.indexes.snapshot import Snapshot
 
 Labels = list[object] | None

@@ -15,19 +15,11 @@ from hypothesis import strategies as st
 from lance.file import LanceFileReader
 from lance.indices import IndexConfig
 
+from datafusion_lance.indexes.evaluation import evaluate
 from datafusion_lance.indexes.manifest import LanceIndex
-from datafusion_lance.indexes.query import (
-    And,
-    Is,
-    Nearest,
-    Not,
-    Or,
-    Query,
-    SearchStats,
-    WithinDistance,
-    evaluate,
-)
+from datafusion_lance.indexes.query import And, Is, Nearest, Not, Or, Query, WithinDistance
 from datafusion_lance.indexes.row_set import RowSet
+from datafusion_lance.indexes.search_stats import SearchStats
 from datafusion_lance.indexes.snapshot import Snapshot
 
 from ..minhash_tables import base_texts, texts

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datafusion_lance.indexes.errors import InvalidArgumentError
+from datafusion_lance.indexes.evaluation import evaluate
 from datafusion_lance.indexes.list_element.key_range import Between, In, KeySearch
 from datafusion_lance.indexes.manifest import IndexSegment, LanceIndex
 from datafusion_lance.indexes.query import (
@@ -26,10 +27,9 @@ from datafusion_lance.indexes.query import (
     Not,
     Or,
     Query,
-    SearchStats,
     Superset,
-    evaluate,
 )
+from datafusion_lance.indexes.search_stats import SearchStats
 from datafusion_lance.indexes.snapshot import Snapshot
 
 from .answers import has_all, has_any, snapshot_of

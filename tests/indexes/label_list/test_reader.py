@@ -11,16 +11,9 @@ import pytest
 
 from datafusion_lance.indexes.cache import ReaderCache
 from datafusion_lance.indexes.errors import UnsupportedVersionError, UnusableIndexError
-from datafusion_lance.indexes.query import (
-    And,
-    HasAll,
-    HasAny,
-    Is,
-    Not,
-    Or,
-    SearchStats,
-    evaluate,
-)
+from datafusion_lance.indexes.evaluation import evaluate
+from datafusion_lance.indexes.query import And, HasAll, HasAny, Is, Not, Or
+from datafusion_lance.indexes.search_stats import SearchStats
 from datafusion_lance.indexes.snapshot import Snapshot
 
 from ..answers import (
