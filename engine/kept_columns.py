@@ -14,7 +14,9 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 
 from ..indexes.cache import ReaderCache
-from .fetch_cost import fixed_width, read_microseconds
+from .column_cost import read_cost
+from .fetch_cost import read_microseconds
+from .value_width import fixed_width
 
 _WIDEST: Final = 16
 _SHARE_OF_CACHE: Final = 2
@@ -58,7 +60,7 @@ class KeptColumns:
         columns = [self._cache.peek(self._key(name)) for name in names]
         missing = [name for name, column in zip(names, columns, strict=True) if column is None]
         if missing:
-            whole = read_microseconds(types, self._rows, self._rows)
+            whole = read_microseconds(map(read_cost, types), self._rows, self._rows)
             if self._spent.get(names, 0.0) * 1e6 < whole:
                 return None
             with self._lock:

@@ -26,6 +26,7 @@ from lance.fragment import FragmentSession
 from ..indexes.row_set import RowSet
 from ..indexes.snapshot import Snapshot
 from .blob_columns import holds_blob
+from .column_cost import ReadCost, read_cost, varies
 from .fetch_cost import by_scan, read_microseconds, rows_a_read
 from .fragment_scan import ROW_ID, kept_rows, open_scan, read_columns, shaped
 from .kept_columns import KeptColumns
@@ -35,6 +36,9 @@ from .pushed_filter import Predicate, columns_of
 _DEFAULT_BATCH_ROWS: Final = 8192
 _OPEN_SESSIONS: Final = 32
 _FILTERED_AT_ONCE: Final = 1 << 20
+_MEASURED_ROWS: Final = 32
+_LARGE_READ: Final = 1_000.0
+"""Microseconds beyond which it pays to look at some rows first."""
 
 Addresses: TypeAlias = npt.NDArray[np.uint64]
 Offsets: TypeAlias = npt.NDArray[np.uint32]
@@ -51,6 +55,7 @@ class RowReader:
         self._dataset: lance.LanceDataset = snapshot.dataset
         self._sessions: OrderedDict[tuple[int, tuple[str, ...]], FragmentSession] = OrderedDict()
         self._deleted: dict[int, Offsets] = {}
+        self._measured: dict[str, ReadCost] = {}
         self._lock = threading.Lock()
 
     def fetch(
@@ -88,8 +93,8 @@ class RowReader:
         if not others or not read or len(rows) < _DEFAULT_BATCH_ROWS:
             return False
         stored = self._stored(rows)
-        first = read_microseconds(self._types(read), len(rows), stored)
-        return 4 * first < read_microseconds(self._types(others), len(rows), stored)
+        first = read_microseconds(self._costs(rows, read), len(rows), stored)
+        return 4 * first < read_microseconds(self._costs(rows, others), len(rows), stored)
 
     def _parts(self, rows: RowSet) -> Iterator[RowSet]:
         """The rows, some fragments at a time, so that the first of them come early."""
@@ -130,7 +135,7 @@ class RowReader:
         kept = self._kept.get(fields)
         if kept is not None:
             method, batches = "cache", self._from_kept(rows, kept, size)
-        elif by_scan(self._types(columns), len(rows), self._stored(rows)):
+        elif by_scan(self._costs(rows, columns), len(rows), self._stored(rows)):
             method, batches = "scan", self._scan(rows, columns, size)
         else:
             method, batches = "take", self._take(rows, columns, size)
@@ -141,6 +146,25 @@ class RowReader:
             counted(method, len(addresses), batch.nbytes, seconds)
             yield addresses, batch
             started = time.perf_counter()
+
+    # -- what it costs ------------------------------------------------------------------
+
+    def _costs(self, rows: RowSet, columns: Iterable[str]) -> list[ReadCost]:
+        """What the columns cost a row: before a large read, by the lengths of some values."""
+        fields = [self._schema.field(name) for name in columns]
+        costs = [self._measured.get(field.name) or read_cost(field.type) for field in fields]
+        guessed = [
+            field.name
+            for field in fields
+            if field.name not in self._measured and varies(field.type) and not holds_blob(field)
+        ]
+        if not guessed or read_microseconds(costs, len(rows), self._stored(rows)) < _LARGE_READ:
+            return costs
+        some = RowSet.from_addresses(rows.addresses()[:: -(-len(rows) // _MEASURED_ROWS)])
+        for _, batch in self._take(some, guessed, _MEASURED_ROWS):
+            for name, values in zip(guessed, batch.columns, strict=True):
+                self._measured[name] = read_cost(values.type, values)
+        return self._costs(rows, columns)
 
     # -- from memory --------------------------------------------------------------------
 

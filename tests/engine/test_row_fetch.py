@@ -16,9 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datafusion_lance.engine import kept_columns, row_fetch
-from datafusion_lance.engine.fetch_cost import by_scan, fixed_width, rows_a_read
+from datafusion_lance.engine.column_cost import read_cost
+from datafusion_lance.engine.fetch_cost import by_scan, rows_a_read
 from datafusion_lance.engine.pushed_filter import Predicate, predicate_of
 from datafusion_lance.engine.row_fetch import RowReader
+from datafusion_lance.engine.value_width import fixed_width
 from datafusion_lance.indexes.cache import ReaderCache
 from datafusion_lance.indexes.row_set import RowSet
 from datafusion_lance.indexes.snapshot import Snapshot
@@ -269,12 +271,63 @@ def test_any_rows_of_any_table(
 
 
 def test_the_crossover_depends_on_the_columns() -> None:
-    number, text = [pa.int64()], [pa.string()]
-    assert not by_scan(number, 10_000, 1_000_000)
-    assert by_scan(number, 50_000, 1_000_000)
-    assert not by_scan(text, 40_000, 1_000_000)
-    assert by_scan(text, 80_000, 1_000_000)
-    assert not by_scan([pa.list_(pa.float32(), 768)], 80_000, 1_000_000)
+    def share(kind: pa.DataType, values: pa.Array | None = None) -> float:
+        cost = read_cost(kind, values)
+        wanted = round(1_000_000 * cost.scanned / cost.by_address)
+        assert not by_scan([cost], wanted - 1, 1_000_000)
+        assert by_scan([cost], wanted + 1, 1_000_000)
+        return wanted / 1_000_000
+
+    # What was measured is in the documentation of engine/column_cost.py.
+    assert 0.01 < share(pa.int64()) < 0.02
+    assert 0.04 < share(pa.string()) < 0.06
+    assert 0.01 < share(pa.string(), pa.array(["short"])) < 0.02
+    assert share(pa.string(), pa.array(["a text that is long" * 100])) > 0.9
+    assert 0.001 < share(pa.list_(pa.float32(), 8)) < 0.003
+    assert 0.02 < share(pa.list_(pa.float32(), 128)) < 0.03
+    assert 0.1 < share(pa.list_(pa.float32(), 768)) < 0.2
+    five_texts = pa.array([["w00001", "w00002", None, "w00004", "w00005"]])
+    assert 0.1 < share(five_texts.type, five_texts) < 0.15
+    structs = pa.array([[{"a": 1, "b": 0.5}] * 4])
+    assert 0.02 < share(structs.type, structs) < 0.04
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([{"a": 1, "b": None}, None]),
+        pa.array([[("a", 1)], [], None], pa.map_(pa.string(), pa.int64())),
+        pa.array([["a", "b"], None], pa.list_(pa.string(), 2)),
+        pa.array([["a"], None], pa.list_view(pa.string())),
+        pa.array([[[1], []], None], pa.large_list(pa.list_(pa.int8()))),
+        pa.array([b"x", None], pa.large_binary()),
+        pa.array(["a", None], pa.string_view()),
+        pa.array([b"0" * 16, None], pa.uuid()),
+        pa.array(["a", "b"]).dictionary_encode(),
+        pa.nulls(2),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_every_type_has_a_cost(values: pa.Array) -> None:
+    for cost in (read_cost(values.type), read_cost(values.type, values)):
+        assert cost.by_address > 0
+        assert cost.scanned > 0
+    assert read_cost(values.type, values[:0]) == read_cost(values.type)
+
+
+def test_long_values_are_found_out_before_a_large_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_fetch, "_LARGE_READ", 0.0)
+    texts = pa.array([f"{at} " * 300 for at in range(5_000)])
+    dataset = lance.write_dataset(pa.table({"text": texts}), tmp_path / "t")
+    rows = some_of(live(dataset), 0.2)
+    methods: set[str] = set()
+    batches = reader_of(dataset).fetch(
+        rows, dataset.schema, None, counted=lambda method, *_: methods.add(method)
+    )
+    same(list(batches), dataset.schema, expected(live(dataset), rows))
+    assert methods == {"take"}
 
 
 def test_reads_are_longer_where_rows_are_narrow() -> None:
