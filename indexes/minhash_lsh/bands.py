@@ -45,7 +45,10 @@ class BandPage:
 
     def bucket(self, key: np.uint64) -> Docs:
         """The documents with that key."""
-        begin = self.keys.searchsorted(key)
+        begin = int(self.keys.searchsorted(key))
+        # Most buckets that are looked for are not there.
+        if begin == len(self.keys) or self.keys[begin] != key:
+            return _NONE
         return self.docs[begin : self.keys.searchsorted(key, "right")]
 
 
