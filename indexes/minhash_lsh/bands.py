@@ -71,7 +71,8 @@ class Bands:
             return _NONE
         every = np.concatenate(found)
         if len(every) * _MASKED_FROM < self._segment.num_docs:
-            return np.unique(every)
+            every.sort()
+            return every[np.concatenate(([True], every[1:] != every[:-1]))]
         mask = np.zeros(self._segment.num_docs, dtype=np.bool_)
         mask[every] = True
         return np.flatnonzero(mask).astype(np.uint32)
