@@ -184,8 +184,14 @@ class _Generator:
 
     def _distinct_on(self, depth: int) -> _Query:
         source, columns = self._source(depth - 1, _INT)
-        key, kind = self._draw.choice(list(columns.types.items()))
         value = self._draw.choice(columns.of(_INT))
+        # Among several partitions DataFusion cannot tell the first one of lists of structs, and
+        # panics where the rows are ordered by one column twice.
+        keys = [name for name in columns.of(_INT, _TEXT, _LABELS) if name != value]
+        if not keys:
+            return self._limited(depth)
+        key = self._draw.choice(keys)
+        kind = columns.types[key]
         where = self._condition(columns, depth)
         text = (
             f"SELECT DISTINCT ON ({key}) {key} AS c0, {value} AS c1 FROM {source} WHERE {where} "

@@ -336,7 +336,8 @@ def test_killed_at_any_moment(dataset: lance.LanceDataset) -> None:
         )
         codes.append(ended.returncode)
         dataset.checkout_latest()
-        assert dataset.version in (before, before + 1)
+        # One run that is not killed adds a segment, and the next one merges the two.
+        assert before <= dataset.version <= before + 2
         for segment in segments(dataset):
             assert segment.uuid in folders(dataset)
 
