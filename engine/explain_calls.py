@@ -16,6 +16,7 @@ from .minhash_arguments import FUNCTION_NAMES
 from .scan_identity import watch
 from .scan_label import ScanLabel
 
+_EXPLAINED: Final = ("Explain", "Analyze")
 _NAMES: Final = "|".join(FUNCTION_NAMES)
 # A call is printed as a scan of a table of the function's name, with parentheses but for LATERAL.
 _CALL: Final = re.compile(
@@ -31,8 +32,13 @@ def called_in(dataframe: DataFrame) -> tuple[FunctionScan, ...]:
 
 
 def calls_alone(dataframe: DataFrame) -> bool:
-    """Whether a plan surely reads nothing but calls, so that there is no filter to serve."""
+    """Whether a plan surely reads nothing but calls, so that there is no filter to serve.
+
+    A plan that is to be explained is none of these.
+    """
     plan = dataframe.logical_plan().display_indent()
+    if plan.startswith(_EXPLAINED):
+        return False
     return 0 < len(_CALL.findall(plan)) == plan.count("TableScan:")
 
 

@@ -91,6 +91,16 @@ class MinHashScan(FunctionScan):
                 if len(schema)
                 else without_columns(len(found))
             )
+        batch = self.table.row_reader.kept(found.addresses, stored, self.stats.fetched)
+        if batch is None:
+            batch = self._fetched(stored, found)
+        return pa.RecordBatch.from_arrays(
+            [distances if name == DISTANCE else batch.column(name) for name in schema.names],
+            schema=schema,
+        )
+
+    def _fetched(self, stored: pa.Schema, found: Ranked) -> pa.RecordBatch:
+        """Columns of the rows that were found, in their order."""
         reader = self.table.row_reader
         batches = list(reader.fetch(found.rows, stored, None, counted=self.stats.fetched))
         if len(batches) > 1:
@@ -98,8 +108,4 @@ class MinHashScan(FunctionScan):
             batches = read.to_batches()
         (batch,) = batches
         # They come in the order of their addresses; a row is found once.
-        batch = batch.take(pa.array(np.argsort(np.argsort(found.addresses))))
-        return pa.RecordBatch.from_arrays(
-            [distances if name == DISTANCE else batch.column(name) for name in schema.names],
-            schema=schema,
-        )
+        return batch.take(pa.array(np.argsort(np.argsort(found.addresses))))

@@ -83,6 +83,26 @@ class RowReader:
             if made.num_rows:
                 yield made
 
+    def kept(
+        self, addresses: Addresses, schema: pa.Schema, counted: Counted
+    ) -> pa.RecordBatch | None:
+        """The live rows at `addresses`, in that order, of columns that are all in memory.
+
+        None where one is not, and has to be fetched.
+        """
+        started = time.perf_counter()
+        kept = self._kept.get([self._schema.field(name) for name in schema.names])
+        if kept is None:
+            return None
+        order = np.argsort(addresses)
+        ordered = addresses[order]
+        fragment_ids = np.unique(ordered >> np.uint64(32)).tolist()
+        positions = np.empty(len(addresses), dtype=np.int64)
+        positions[order] = self._positions(fragment_ids, ordered)
+        batch = kept.take(pa.array(positions))
+        counted("cache", len(addresses), batch.nbytes, time.perf_counter() - started)
+        return shaped(batch, schema)
+
     def _pays_to_filter_first(self, rows: RowSet, schema: pa.Schema, predicate: Predicate) -> bool:
         """Whether to read the predicate's columns before the others, for fewer rows of those.
 

@@ -523,9 +523,11 @@ class LanceSessionContext(SessionContext):
         plain = DataFrame(dataframe.df)
         if not self.use_indexes:
             return Execution(plain)
+        if calls_alone(plain):
+            return Execution(plain)
         if explains(plain):
             return Execution(explain_statement(plain, self.undisclosed))
-        if calls_alone(plain) or not (is_query(plain) or writes(plain)):
+        if not (is_query(plain) or writes(plain)):
             return Execution(plain)
         remembered = self._state.remembered
         plans = None if remembered is None else remembered.plans

@@ -45,7 +45,10 @@ class BandPage:
 
     def bucket(self, key: np.uint64) -> Docs:
         """The documents with that key."""
-        begin = self.keys.searchsorted(key)
+        begin = int(self.keys.searchsorted(key))
+        # Most buckets that are looked for are not there.
+        if begin == len(self.keys) or self.keys[begin] != key:
+            return _NONE
         return self.docs[begin : self.keys.searchsorted(key, "right")]
 
 
@@ -68,7 +71,8 @@ class Bands:
             return _NONE
         every = np.concatenate(found)
         if len(every) * _MASKED_FROM < self._segment.num_docs:
-            return np.unique(every)
+            every.sort()
+            return every[np.concatenate(([True], every[1:] != every[:-1]))]
         mask = np.zeros(self._segment.num_docs, dtype=np.bool_)
         mask[every] = True
         return np.flatnonzero(mask).astype(np.uint32)

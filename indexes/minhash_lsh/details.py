@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from ..errors import InvalidArgumentError, UnsupportedVersionError, UnusableIndexError
@@ -19,6 +20,8 @@ SIGNATURE_VERSION: Final = 0
 """The one signature procedure that is implemented."""
 NEWEST_VERSION: Final = 0
 """Of the index's files."""
+
+_KEPT_PARAMETERS: Final = 64
 
 # Enumerations are read as their numbers.
 _MESSAGES: Final[Mapping[str, Mapping[str, tuple[int, str]]]] = {
@@ -101,8 +104,9 @@ def decode_details(data: bytes) -> MinHashDetails:
     return MinHashDetails(parameters, message.signature_version, unknown_fields(message))
 
 
+@lru_cache(maxsize=_KEPT_PARAMETERS)
 def parameters_of(index: LanceIndex) -> MinHashParameters:
-    """The parameters that all segments of an index record.
+    """The parameters that all segments of an index record; those of a few are kept.
 
     Raises UnusableIndexError where they differ, are damaged, or name a tokenizer that needs
     more than the details, and UnsupportedVersionError for a newer version of the files or

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -116,12 +117,13 @@ class MappedLists:
 
     def take(self, rows: npt.NDArray[np.int64]) -> Values:
         """The lists at `rows`, which ascend and are at least one: (n, items)."""
-        pages = np.searchsorted(self._ends, rows, side="right")
+        pages = self._ends.searchsorted(rows, side="right")
+        bounds = [0, *(np.flatnonzero(pages[1:] != pages[:-1]) + 1).tolist(), len(rows)]
         parts: list[Values] = []
-        for part in np.split(rows, np.flatnonzero(np.diff(pages)) + 1):
-            at = int(np.searchsorted(self._ends, part[0], side="right"))
+        for low, high in pairwise(bounds):
+            at = int(pages[low])
             page = self._pages[at]
-            parts.append(page.values[part - (self._ends[at] - page.rows)])
+            parts.append(page.values[rows[low:high] - (self._ends[at] - page.rows)])
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def runs(self, start: int, end: int) -> Iterator[Values]:

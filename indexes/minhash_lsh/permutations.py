@@ -65,6 +65,14 @@ class Coefficients:
                 np.minimum(target, least, out=target)
         return found
 
+    def signature(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint16]:
+        """The signature of one text, shape (num_hashes,), by its shingles' hashes: one or more."""
+        if len(self.a) * len(hashes) > _BLOCK:
+            return self.compress(self.minima(hashes, np.array([len(hashes)])))[0]
+        permuted = self.a[:, None] * hashes
+        permuted += self.b[:, None]
+        return ((self.c * permuted.min(axis=1)) >> np.uint64(48)).astype(np.uint16)
+
     def compress(self, minima: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint16]:
         """The minima, shape (num_hashes, m), as signatures, shape (m, num_hashes)."""
         return ((self.c[:, None] * minima) >> np.uint64(48)).astype(np.uint16).T

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -96,13 +97,13 @@ class SegmentRows:
         every: Ids | None = self._snapshot.cache.peek((*self._segment.key, ROW_ID))
         if every is None and self._segment.num_docs > _WHOLE_UP_TO:
             pages = docs.astype(np.int64) // _PAGE_ROWS
-            starts = np.flatnonzero(np.diff(pages, prepend=-1))
+            starts = [0, *(np.flatnonzero(pages[1:] != pages[:-1]) + 1).tolist()]
             share = self._segment.num_docs // (_PAGE_ROWS * _SHARE_OF_PAGES)
             if len(starts) <= max(_PAGES_AT_ONCE, share):
                 return np.concatenate(
                     [
-                        self._page(int(pages[part[0]]), stats)[docs[part] % _PAGE_ROWS]
-                        for part in np.split(np.arange(len(docs)), starts[1:])
+                        self._page(int(pages[low]), stats)[docs[low:high] % _PAGE_ROWS]
+                        for low, high in pairwise([*starts, len(docs)])
                     ]
                 )
         return (self._all_row_ids(stats) if every is None else every)[docs]

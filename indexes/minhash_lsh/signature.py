@@ -15,7 +15,7 @@ import xxhash
 from .bulk_signature import WORTHWHILE, sign_in_bulk
 from .parameters import MinHashParameters
 from .permutations import Coefficients
-from .shingles import SEED, hash_shingles
+from .shingles import SEED, hash_shingles, hash_shingles_of
 from .tokenizer import token_function
 
 _KEPT_PROCEDURES: Final = 64
@@ -88,11 +88,10 @@ class SignatureProcedure:
 
     def sign_text(self, text: str | None) -> npt.NDArray[np.uint16] | None:
         """The signature of one text, shape (num_hashes,); None where it has none."""
-        for group in hash_shingles((text,), self._tokens_of, self.parameters.shingle_size, 1):
-            if group.counts[0]:
-                minima = self._coefficients.minima(group.hashes, group.counts)
-                return self._coefficients.compress(minima)[0]
-        return None
+        if text is None:
+            return None
+        hashes = hash_shingles_of(text, self._tokens_of, self.parameters.shingle_size)
+        return self._coefficients.signature(hashes) if len(hashes) else None
 
     def band_keys(self, signatures: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint64]:
         """The band keys of m signatures, shape (m, num_hashes): of shape (m, num_bands)."""
