@@ -47,6 +47,7 @@ bench: $(VENV)/.bench
 	@$(BIN)/python benchmarks/list_element.py
 	@$(BIN)/python benchmarks/list_element_build.py
 	@$(BIN)/python benchmarks/any_element.py
+	@$(BIN)/python benchmarks/minhash_search.py
 	@$(BIN)/python benchmarks/minhash_pairs.py
 
 clean:

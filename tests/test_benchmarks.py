@@ -80,3 +80,11 @@ def test_pairs_are_timed_beside_both_peers(tmp_path: Path) -> None:
         ],
         "pairs from texts": ["datafusion-lance", "datasketch", "rensa"],
     }
+
+
+def test_searches_are_timed_beside_pylance_and_beside_no_index(tmp_path: Path) -> None:
+    options = ["--rows=2000", "--runs=4", f"--tables={tmp_path}"]
+    cases = timings("minhash_search.py", *options, folder=tmp_path)
+    assert [list(case) for case in cases.values()] == (
+        6 * [["datafusion-lance", "pylance"]] + 4 * [["datafusion-lance", "DataFusion, no index"]]
+    )
