@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import and_
 from typing import Final
 
 import numpy as np
@@ -69,6 +70,8 @@ class PredicateFilter:
         InvalidArgumentError for a subquery. To be called on a thread that DataFusion does not
         wait for.
         """
+        if not self._predicates:
+            return
         context = SessionContext(self._config)
         rows = _GivenRows(self._table, RowSet.EMPTY)
         frame = self._frame(context, rows)
@@ -112,7 +115,11 @@ class PredicateFilter:
     def _frame(self, context: SessionContext, rows: _GivenRows) -> DataFrame:
         """The addresses of the passing rows."""
         frame = context.read_table(Table(rows)).alias(quoted(self._reference))
-        return frame.filter(*self._predicates).select(column(*self._reference, _ADDRESS))
+        # As one filter: DataFusion makes one of two, and then a lambda in the upper one reads
+        # another column.
+        return frame.filter(reduce(and_, self._predicates)).select(
+            column(*self._reference, _ADDRESS)
+        )
 
 
 def _joins(plan: LogicalPlan) -> bool:

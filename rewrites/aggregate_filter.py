@@ -43,7 +43,7 @@ def aggregate_filter(call: Expr) -> Expr | None:
         predicate = Expr.from_bytes(node.aggregate_udf_expr.filter)
     except Exception as error:
         # Some expressions cannot be serialized; DataFusion's errors have no class of their own.
-        if not isinstance(error, ValueError) and type(error) is not Exception:
+        if not isinstance(error, (ValueError, RuntimeError)) and type(error) is not Exception:
             raise
         return None
     # What was read has to be what the call itself prints.

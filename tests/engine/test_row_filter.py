@@ -151,6 +151,24 @@ def test_several_predicates_and_no_predicate(context: LanceSessionContext) -> No
     )
 
 
+def test_a_lambda_beside_a_function_that_datafusion_knows_nothing_of(
+    context: LanceSessionContext,
+) -> None:
+    known = udf(
+        lambda lang: lang.is_valid(), [pa.string()], pa.bool_(), "immutable", "known_language"
+    )
+    any_odd = context.parse(context.undisclosed.table("docs"), "any_element(d, 'k % 2 = 1')")
+    predicates = (known(col("lang")), any_odd)
+    filter = PredicateFilter(
+        table_of(context), (None, None, "docs"), predicates, context.undisclosed
+    )
+    rows = every_row(context)
+    wanted = addresses_where(context, "lang IS NOT NULL AND any_element(d, 'k % 2 = 1')")
+    assert wanted
+    filter.check()
+    assert filter.passing(rows).addresses().tolist() == wanted
+
+
 def test_a_registered_function_and_the_configuration_keep_their_meaning(
     context: LanceSessionContext,
 ) -> None:

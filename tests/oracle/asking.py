@@ -18,10 +18,10 @@ from datafusion_lance.engine.execution import Execution
 
 from ..oracle_rows import Comparison
 from .conditions import Condition, Spelling
-from .shapes import ON_U, SIMPLE, SIMPLE_ON_U, Shape
+from .shapes import NEAR, ON_U, SIMPLE, SIMPLE_ON_U, Shape
 from .situations import Sessions
 
-_CONDITION = re.compile(r"\{(?:(\w+)\.)?([pqv])\}")
+_CONDITION = re.compile(r"\{(?:(\w+)\.)?([pqvod])\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,8 @@ class Statement:
         def condition(found: re.Match[str]) -> str:
             prefix = f"{found[1]}." if found[1] else ""
             sql = self.conditions[found[2]].sql(Spelling(prefix, in_memory))
+            if found[2] in NEAR:
+                return sql
             return repr(sql) if self.shape.is_chain else f"({sql})"
 
         return _CONDITION.sub(condition, text).replace("{needle}", self.needle)
@@ -51,6 +53,8 @@ class Statement:
         simple = (*SIMPLE, SIMPLE_ON_U)
         for name in placeholders(self.shape) if self.shape not in simple else ():
             condition = self.conditions[name]
+            if name in NEAR:
+                continue
             if name == ON_U:
                 yield replace(self, shape=SIMPLE_ON_U, conditions={"v": condition})
             else:

@@ -17,11 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance.dataset import Index
+from lance.indices import IndexConfig
 
 from datafusion_lance.indexes.list_element.builder import build_segment, commit_segments
 
 from .columns import Column, Elements, Labels
 from .source import call_source, table_source
+from .texts import Signing, Texts
 from .writing import write_fragments
 
 
@@ -317,6 +319,34 @@ class BuildElements(_Change):
 
 
 @dataclass(frozen=True, slots=True)
+class BuildTexts(_Change):
+    """A MinHash LSH index."""
+
+    column: str
+    signing: Signing
+    name: str
+
+    def stored(self, path: Path) -> None:
+        config = IndexConfig("minhashlsh", parameters=self._parameters)
+        lance.dataset(path).create_scalar_index(self.column, config, name=self.name, replace=True)
+
+    @property
+    def _parameters(self) -> dict[str, int]:
+        names = ("num_hashes", "num_bands", "shingle_size")
+        return dict(zip(names, self.signing, strict=True))
+
+    def source(self) -> str:
+        return "\n".join(
+            [
+                "from lance.indices import IndexConfig",
+                f"config = IndexConfig('minhashlsh', parameters={self._parameters})",
+                "lance.dataset(path).create_scalar_index("
+                f"{self.column!r}, config, name={self.name!r}, replace=True)",
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Age(_Change):
     """Gives a label list index another version: 0 stores no null lists, 99 is unknown."""
 
@@ -452,7 +482,7 @@ class Rename(_Change):
     def columns(self, columns: tuple[Column, ...]) -> tuple[Column, ...]:
         return tuple(
             replace(column, name=self.new)
-            if isinstance(column, Labels) and column.name == self.old
+            if isinstance(column, Labels | Texts) and column.name == self.old
             else column
             for column in columns
         )

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from .kinds import Kind
+from .texts import Texts
 
 NULLS = 0.08
 
@@ -82,7 +83,7 @@ class Elements:
         return _lists(self.type, lengths, structs, random)
 
 
-Column: TypeAlias = Plain | Labels | Elements
+Column: TypeAlias = Plain | Labels | Elements | Texts
 
 
 def _lists(

@@ -11,8 +11,10 @@ from typing import Protocol
 import pyarrow as pa
 
 from .columns import Column, Elements, Labels
+from .columns import Plain as PlainColumn
 from .elements import draw_element_predicate
 from .kinds import text_literal
+from .texts import Distance, Texts, draw_bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,39 @@ _MASKED = r"CASE WHEN e IS NOT NULL THEN e['\1'] END"
 
 
 @dataclass(frozen=True, slots=True)
+class Bound:
+    """A predicate on a distance of texts, which is `{d}` in the form, with columns as `@name`."""
+
+    form: str
+    distance: Distance
+
+    def sql(self, spelling: Spelling) -> str:
+        distance = self.distance.sql(spelling.prefix, in_memory=spelling.in_memory)
+        return self.form.replace("@", spelling.prefix).replace("{d}", distance)
+
+    def smaller(self) -> Iterator[Condition]:
+        yield TRUE
+        for distance in self.distance.smaller():
+            yield Bound(self.form, distance)
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A distance in the place of a condition: what rows are ordered by, with or without the way."""
+
+    distance: Distance
+    with_direction: bool
+
+    def sql(self, spelling: Spelling) -> str:
+        distance = self.distance.sql(spelling.prefix, in_memory=spelling.in_memory)
+        return f"{distance} {self.distance.direction}" if self.with_direction else distance
+
+    def smaller(self) -> Iterator[Condition]:
+        for distance in self.distance.smaller():
+            yield Near(distance, self.with_direction)
+
+
+@dataclass(frozen=True, slots=True)
 class Joined:
     """Two conditions or more with AND or OR between them."""
 
@@ -145,7 +180,9 @@ Leaf = Callable[[random.Random, Sequence[Column]], Condition]
 
 
 def _draw_leaf(draw: random.Random, columns: Sequence[Column]) -> Condition:
-    leaf = draw.choices([leaf for leaf, _ in LEAVES], [weight for _, weight in LEAVES])[0]
+    kinds = {type(column) for column in columns}
+    leaves = [(leaf, weight) for leaf, weight, kind in LEAVES if kind in kinds]
+    leaf = draw.choices([leaf for leaf, _ in leaves], [weight for _, weight in leaves])[0]
     return leaf(draw, columns)
 
 
@@ -163,7 +200,7 @@ _PLAIN = (
 
 
 def _draw_plain(draw: random.Random, columns: Sequence[Column]) -> Condition:
-    listed = [f"@{c.name} IS NULL" for c in columns if isinstance(c, Labels | Elements)]
+    listed = [f"@{c.name} IS NULL" for c in columns if not isinstance(c, PlainColumn)]
     listed += [f"cardinality(@{c.name}) = 2" for c in columns if isinstance(c, Labels)]
     return Plain(draw.choice((*_PLAIN, *_PLAIN, *listed)))
 
@@ -214,9 +251,17 @@ def _draw_elements(draw: random.Random, columns: Sequence[Column]) -> Condition:
     return AnyElement(column.name, draw_element_predicate(draw, column), written)
 
 
-LEAVES: tuple[tuple[Leaf, float], ...] = (
-    (_draw_plain, 1.5),
-    (_draw_labels, 6),
-    (_draw_elements, 6),
+# -- texts --------------------------------------------------------------------------------------
+
+
+def _draw_texts(draw: random.Random, columns: Sequence[Column]) -> Condition:
+    return Bound(*draw_bound(draw, draw.choice([c for c in columns if isinstance(c, Texts)])))
+
+
+LEAVES: tuple[tuple[Leaf, float, type], ...] = (
+    (_draw_plain, 1.5, PlainColumn),
+    (_draw_labels, 6, Labels),
+    (_draw_elements, 6, Elements),
+    (_draw_texts, 5, Texts),
 )
-"""Draws a leaf, with its weight. `minhash_distance(text, '…') <= 0.2` is to come here."""
+"""Draws a leaf, with its weight and the kind of column that it is about."""

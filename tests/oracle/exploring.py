@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from .asking import Statement, ask
+from .conditions import Near
 from .pools import draw_pools, draw_statement
 from .situations import Moment, Situation
 from .tally import Tally
@@ -64,7 +65,7 @@ def explore(seed: int, statements: int, tally: Tally) -> Iterator[Difference]:
                     past.append(statement)
                 asked = ask(statement, sessions)
                 selects = any(
-                    condition in pool.selecting
+                    isinstance(condition, Near) or condition in pool.selecting
                     for condition in list(statement.conditions.values())[:1]
                     for pool in pools.values()
                 )

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import random
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from datafusion import SessionContext
 
 from .asking import Statement, placeholders
 from .columns import Labels
-from .conditions import Condition, Spelling, draw_condition
-from .shapes import ON_U, SHAPES
+from .conditions import Condition, Near, Spelling, draw_condition
+from .shapes import NEAR, ON_U, SHAPES, Shape
 from .situations import Sessions
+from .texts import Texts, draw_distance, draw_order
 
 _SIZES = {"t": 40, "u": 16}
 """How many conditions a moment has for each table."""
 
-_WEIGHTS = [shape.weight for shape in SHAPES]
+_EQUATED = re.compile(r"\b[ns] (?:=|IN\b|IS NULL)")
+_WITHOUT_TEXTS = tuple(shape for shape in SHAPES if shape.kind != "nearest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +73,31 @@ def _counts(conditions: list[Condition], table: str, memory: SessionContext) -> 
 
 
 def draw_statement(draw: random.Random, pools: dict[str, Pool], sessions: Sessions) -> Statement:
-    shape = draw.choices(SHAPES, _WEIGHTS)[0]
-    names = sorted(placeholders(shape))
-    conditions = {name: pools["u" if name == ON_U else "t"].draw(draw) for name in names}
+    texts = [column for column in sessions.columns["t"] if isinstance(column, Texts)]
+    shape = _draw_shape(draw, SHAPES if texts else _WITHOUT_TEXTS)
+    conditions: dict[str, Condition] = {}
+    for name in sorted(placeholders(shape)):
+        if name in NEAR:
+            with_direction = name == "o"
+            distance = (draw_order if with_direction else draw_distance)(draw, draw.choice(texts))
+            conditions[name] = Near(distance, with_direction)
+        else:
+            pool = pools["u" if name == ON_U else "t"]
+            conditions[name] = pool.draw(draw)
+            while shape.kind == "grouping sets" and _equates(conditions[name]):
+                conditions[name] = pool.draw(draw)
     (a,) = [c for c in sessions.columns["t"] if isinstance(c, Labels) and c.name == "a"]
     return Statement(shape, conditions, draw.choice(a.kind.literals))
+
+
+def _equates(condition: Condition) -> bool:
+    """Whether it may fix a column that is grouped by.
+
+    DataFusion then believes the groups to be in order, those without the column included, and
+    gives some of them several times.
+    """
+    return _EQUATED.search(condition.sql(Spelling(in_memory=True))) is not None
+
+
+def _draw_shape(draw: random.Random, shapes: Sequence[Shape]) -> Shape:
+    return draw.choices(shapes, [shape.weight for shape in shapes])[0]

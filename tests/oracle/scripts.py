@@ -7,6 +7,7 @@ import inspect
 from .changes import age_index, lived
 from .exploring import Case, Difference
 from .source import IMPORTS, table_source, type_source
+from .texts import GIVEN
 from .worlds import Life, World
 from .writing import write_fragments
 
@@ -26,6 +27,7 @@ def script(difference: Difference) -> str:
             "from lance.dataset import Index",
             "from dataclasses import replace",
             "from datafusion_lance.engine import LanceSessionContext",
+            "from datafusion_lance.udfs.minhash.definitions import function_of",
             IMPORTS,
             "",
             inspect.getsource(write_fragments).replace("Path | str", "str"),
@@ -102,6 +104,9 @@ def _sessions(world: World) -> list[str]:
         "for name, rows in (('t', t_rows), ('u', u_rows)):",
         "    empty = pa.RecordBatch.from_pylist([], schema=rows.schema)",
         "    memory.register_record_batches(name, [rows.combine_chunks().to_batches() or [empty]])",
+        "for base in ('minhash_distance', 'minhash_similarity'):",
+        f"    for given in ((), *{GIVEN!r}):",
+        "        memory.register_udf(function_of(base, given).udf)",
     ]
     if world.own_function is not None:
         (column,) = [one for one in world.t.columns if one.name == "a"]

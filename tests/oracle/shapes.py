@@ -1,7 +1,8 @@
 """Statements around predicates.
 
 `{p}` and `{q}` are conditions on `t`, `{v}` is one on `u`; with a dot before them, as in `{l.p}`,
-their columns are qualified. A chain is Python that gives a DataFrame of `ctx`.
+their columns are qualified. `{o}` is a distance of texts of `t` to order by, with its direction,
+and `{d}` one without. A chain is Python that gives a DataFrame of `ctx`.
 Conditions are texts in it, which a DataFrame parses.
 """
 
@@ -38,6 +39,7 @@ SIMPLE = _all(
 ) + _all("count", "SELECT count(*) AS rows FROM t WHERE {p}", weight=4)
 
 ON_U = "v"
+NEAR = ("o", "d")
 (SIMPLE_ON_U,) = _all("filter", "SELECT key FROM u WHERE {v}")
 
 _FILTERS = _all(
@@ -65,6 +67,29 @@ _ORDERED = _all(
     "SELECT DISTINCT ON (s) s, key, day FROM t WHERE {p} ORDER BY s, n DESC, key",
     "SELECT key FROM (SELECT * FROM t ORDER BY key LIMIT 40) WHERE {p} ORDER BY key",
     ordered=True,
+)
+
+_NEAREST = _all(
+    "nearest",
+    "SELECT key FROM t WHERE {p} ORDER BY {o}, key LIMIT 5",
+    "SELECT key, s FROM t ORDER BY {o}, key LIMIT 3 OFFSET 2",
+    "SELECT * FROM t WHERE {p} AND {q} ORDER BY {o}, key LIMIT 4",
+    "SELECT key, near FROM (SELECT key, {d} AS near FROM t WHERE {p}) ORDER BY near, key LIMIT 7",
+    "SELECT key, {d} AS near FROM t ORDER BY near NULLS FIRST, n, key LIMIT 6",
+    "SELECT {d} AS near FROM t WHERE {p} ORDER BY near LIMIT 9",
+    "SELECT key FROM (SELECT * FROM t ORDER BY {o}, key LIMIT 30) WHERE {p} ORDER BY key",
+    "SELECT key, r FROM (SELECT key, rank() OVER (ORDER BY {o}, key) AS r FROM t WHERE {p}) "
+    "WHERE r <= 5 ORDER BY r",
+    ordered=True,
+    weight=2,
+) + _all(
+    "nearest",
+    "SELECT s, count(*) AS rows FROM (SELECT s FROM t WHERE {p} ORDER BY {o}, key LIMIT 20) "
+    "GROUP BY s",
+    "SELECT l.key, r.key AS other FROM (SELECT * FROM t WHERE {p} ORDER BY {o}, key LIMIT 6) l "
+    "LEFT JOIN u r ON l.n = r.n AND {r.v}",
+    "(SELECT key FROM t ORDER BY {o}, key LIMIT 4) UNION ALL SELECT key FROM t WHERE {q}",
+    "SELECT key FROM u WHERE {v} AND n IN (SELECT n FROM t WHERE {p} ORDER BY {o}, key LIMIT 3)",
 )
 
 _JOINS = _all(
@@ -235,6 +260,7 @@ SHAPES: tuple[Shape, ...] = (
     *SIMPLE,
     *_FILTERS,
     *_ORDERED,
+    *_NEAREST,
     *_JOINS,
     *_SUBQUERIES,
     *_CTES,
@@ -245,4 +271,3 @@ SHAPES: tuple[Shape, ...] = (
     *_STORED,
     *_CHAINS,
 )
-"""`ORDER BY minhash_distance(text, '…') LIMIT 10` and `minhash_search` are to come here."""

@@ -11,9 +11,11 @@ import pyarrow as pa
 from datafusion import SessionConfig, SessionContext, udf
 
 from datafusion_lance.engine import LanceSessionContext
+from datafusion_lance.udfs.minhash.definitions import function_of
 
 from .changes import lived
 from .columns import Column
+from .texts import GIVEN
 from .worlds import Life, World
 from .writing import write_fragments
 
@@ -108,11 +110,14 @@ def config_of(world: World) -> SessionConfig:
 
 
 def memory_of(rows: dict[str, pa.Table], world: World) -> SessionContext:
-    """Plain DataFusion over the rows."""
+    """Plain DataFusion over the rows, with the functions of texts, of which it has none."""
     context = SessionContext(config_of(world))
     for name, table in rows.items():
         empty = pa.RecordBatch.from_pylist([], schema=table.schema)
         context.register_record_batches(name, [table.combine_chunks().to_batches() or [empty]])
+    for base in ("minhash_distance", "minhash_similarity"):
+        for given in ((), *GIVEN):
+            context.register_udf(function_of(base, given).udf)
     register_own_function(context, world)
     return context
 

@@ -16,7 +16,10 @@ from .asking import Asked, Failed, Statement
 LEAST_SERVED = 0.6
 LEAST_SELECTIVE = 0.5
 
-RULES = ("HasAny", "HasAll", "AnyElement", "And", "Or", "Not", "Is", "Superset")
+RULES = (
+    *("HasAny", "HasAll", "AnyElement", "WithinDistance", "Nearest"),
+    *("And", "Or", "Not", "Is", "Superset"),
+)
 """Nodes of query trees."""
 
 WAYS = ("rebuilt plan", "bound leaf", "beside a scan", "exact", "superset", "two tables")
@@ -37,6 +40,14 @@ REFUSALS = {
     "covers nothing": "covers no fragment of this version",
     "a key that is gone": "is not in the table any more",
     "a newer version": "is the newest that is read",
+    "signed in another way": "its signatures are not made with the parameters of",
+    "a distance to no literal": "the other text is not a literal",
+    "no comparison with a literal": "no comparison of a distance with a literal",
+    "no order of a distance": "the order is not that of a distance to a literal",
+    "the farthest first": "the order does not begin with the nearest",
+    "a bound of another type": "the bound is no literal of its type",
+    "items of another type": "not every item is a literal of its type",
+    "too many bounds": "more than 8 searches",
     "hidden in a subquery": "a scan inside a subquery expression",
     "scanned without a predicate, too": "it scans the table without such a predicate, too",
 }
@@ -143,6 +154,8 @@ def nodes(query: Query) -> Iterator[Query]:
         case queries.Not(part) | queries.Superset(part):
             yield from nodes(part)
         case queries.Is(part, _):
+            yield from nodes(part)
+        case queries.Nearest(condition=part) if part is not None:
             yield from nodes(part)
         case _:
             return

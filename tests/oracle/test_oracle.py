@@ -71,7 +71,7 @@ def test_a_fault_is_found_and_made_small(tmp_path: Path) -> None:
     assert len(case.world.t.changes) <= 1
     text = case.statement.text(in_memory=False)
     assert text.startswith("SELECT key FROM ")
-    assert len(text) < 120
+    assert len(text) < 200
 
     file = tmp_path / "difference.py"
     file.write_text(script(smallest))

@@ -13,6 +13,7 @@ from .changes import (
     Append,
     BuildElements,
     BuildLabels,
+    BuildTexts,
     Change,
     CleanUp,
     Compact,
@@ -28,6 +29,7 @@ from .changes import (
 )
 from .columns import Column, Elements, Labels, Plain, rows_of
 from .kinds import DATE, FIELD_KINDS, FLOAT64, LABEL_KINDS, TEXT, Kind
+from .texts import Texts, draw_texts
 
 # Enough for a scan in several partitions.
 MOST_ROWS = 70_000
@@ -109,7 +111,7 @@ def _size(random: np.random.Generator) -> int:
 
 
 def _columns(random: np.random.Generator, size: int) -> tuple[Column, ...]:
-    """Plain columns that every shape knows, two of labels, one or two of structs."""
+    """Plain columns that every shape knows, two of labels, one or two of structs, one of texts."""
     keys = tuple(range(size + 20))
     few = tuple(range(6))
     plain = (
@@ -125,6 +127,8 @@ def _columns(random: np.random.Generator, size: int) -> tuple[Column, ...]:
     columns: tuple[Column, ...] = (*plain, a, b, _elements(random, "d"))
     if random.random() < 0.3:
         columns = (*columns, _elements(random, "e"))
+    if random.random() < 0.7:
+        columns = (*columns, draw_texts(random, "doc"))
     if random.random() < 0.3:
         columns = columns[::-1]
     return columns
@@ -161,7 +165,7 @@ def _life(
 
 def _built(life: Life) -> int:
     """After how many changes the first indexes are there."""
-    kinds = (BuildLabels, BuildElements)
+    kinds = (BuildLabels, BuildElements, BuildTexts)
     return max((n + 1 for n, one in enumerate(life.changes) if isinstance(one, kinds)), default=0)
 
 
@@ -225,6 +229,9 @@ class _History:
             if isinstance(column, Elements):
                 for number in range(len(column.keys)):
                     self._build_elements(column, number)
+            if isinstance(column, Texts) and self._random.random() < 0.95:
+                for number in range(len(column.signings)):
+                    self._build_texts(column, number)
             if self._random.random() < 0.04:
                 self._append()
 
@@ -236,6 +243,10 @@ class _History:
         low, high = _COVERED[self._random.integers(len(_COVERED))]
         name = f"{column.name}_{number}"
         self._add(BuildElements(column.name, keys, name, segments, low, high))
+
+    def _build_texts(self, column: Texts, number: int) -> None:
+        name = f"doc_{number}"
+        self._add(BuildTexts(column.name, column.signings[number], name))
 
     def change(self) -> None:
         weights = np.array([*_WEIGHTS.values()])
@@ -285,12 +296,16 @@ class _History:
                 self._added = True
                 self._add(AddColumn("added"))
             case "drop":
-                if any(column.name == "b" for column in self._columns):
-                    self._add(Drop("b"))
+                known = [c.name for c in self._columns if c.name in ("b", "b2", "doc", "doc2")]
+                if known:
+                    self._add(Drop(str(random.choice(known))))
             case "rename":
                 names = {column.name for column in self._columns}
-                if not names.isdisjoint({"b", "b2"}):
-                    self._add(Rename("b", "b2") if "b" in names else Rename("b2", "b"))
+                old = str(random.choice(["b", "doc"]))
+                if old in names:
+                    self._add(Rename(old, f"{old}2"))
+                elif f"{old}2" in names:
+                    self._add(Rename(f"{old}2", old))
             case "drop a field":
                 column = next(c for c in self._columns if c.name == "d")
                 assert isinstance(column, Elements)
@@ -314,6 +329,8 @@ class _History:
             self._add(BuildLabels(column.name, f"{column.name}_idx"))
         elif isinstance(column, Elements):
             self._build_elements(column, int(self._random.integers(len(column.keys))))
+        elif isinstance(column, Texts):
+            self._build_texts(column, int(self._random.integers(len(column.signings))))
 
     def _append(self) -> None:
         if self._added:

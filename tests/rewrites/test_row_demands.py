@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from datafusion import Accumulator, SessionContext, col, lit, udaf
+from datafusion import Accumulator, SessionContext, col, lit, udaf, udf
 from datafusion import functions as f
 
 from datafusion_lance.engine import LanceSessionContext
@@ -162,6 +162,20 @@ def test_not_served_for_a_reason_that_explain_gives(
     plans = explained(indexed, query)
     assert "IndexScan: " not in plans["physical_plan"]
     assert reason in plans["index_notes"]
+    Comparison().assert_equal(indexed.sql(query), plain.sql(query), query)
+
+
+def test_a_filter_of_an_aggregate_may_call_a_registered_function(
+    indexed: LanceSessionContext, plain: SessionContext
+) -> None:
+    own = udf(lambda place: place.is_valid(), [pa.string()], pa.bool_(), "immutable", "is_placed")
+    query = (
+        "SELECT count(*) FILTER (WHERE is_placed(place)) AS n FROM images "
+        "WHERE array_has(tags, 'night')"
+    )
+    for context in (indexed, plain):
+        context.register_udf(own)
+    assert "IndexScan: " in explained(indexed, query)["physical_plan"]
     Comparison().assert_equal(indexed.sql(query), plain.sql(query), query)
 
 
