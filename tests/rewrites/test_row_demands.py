@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pyarrow as pa
 import pytest
 from datafusion import Accumulator, SessionContext, col, lit, udaf, udf
@@ -168,7 +170,13 @@ def test_not_served_for_a_reason_that_explain_gives(
 def test_a_filter_of_an_aggregate_may_call_a_registered_function(
     indexed: LanceSessionContext, plain: SessionContext
 ) -> None:
-    own = udf(lambda place: place.is_valid(), [pa.string()], pa.bool_(), "immutable", "is_placed")
+    unpicklable = threading.Lock()
+
+    def is_placed(place: pa.Array) -> pa.Array:
+        with unpicklable:
+            return place.is_valid()
+
+    own = udf(is_placed, [pa.string()], pa.bool_(), "immutable", "is_placed")
     for context in (indexed, plain):
         context.register_udf(own)
     query = (
