@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from datafusion import DataFrame, SessionContext
 
+from ..udfs.function_names import keep_names
+
 _FAILURES = (
     "'pyarrow.lib.BooleanScalar' and 'pyarrow._compute.Expression'",
     "'pyarrow._compute.Expression' and 'pyarrow.lib.BooleanScalar'",
@@ -29,9 +31,13 @@ def without_pushdown(dataframe: DataFrame, context: SessionContext) -> DataFrame
     return leaving_filters(context).create_dataframe_from_logical_plan(plan)
 
 
-def leaving_filters(context: SessionContext) -> SessionContext:
-    """A copy of the context, with the same tables, that leaves filters above them."""
+def leaving_filters(context: SessionContext, text: str = "") -> SessionContext:
+    """A copy of the context, with the same tables, that leaves filters above them.
+
+    By the names in `text` it calls what `context` does.
+    """
     # The one method that copies the state of a session whole.
     copy = context.enable_url_table()
     copy.remove_optimizer_rule("push_down_filter")
+    keep_names(context, copy, text)
     return copy

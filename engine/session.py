@@ -449,7 +449,7 @@ class LanceSessionContext(SessionContext):
                 if not is_inexpressible(error):
                     raise
                 # Its query could not be planned, so there is no table yet.
-                return planned(leaving_filters(context), text, texts)
+                return planned(leaving_filters(context, text), text, texts)
 
         with self._planning(query):
             frame = self._minhash.sql(session, query, param_values, named_params, plan)

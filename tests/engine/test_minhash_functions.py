@@ -22,6 +22,7 @@ ROWS = pa.table(
         "d": [[{"k": 1}], [{"k": 1}], [{"k": 2}], [{"k": 1}], []],
     }
 )
+LABELS = pa.list_(pa.string())
 FIRST = "'one two three four'"
 
 
@@ -259,6 +260,35 @@ class TestRegistration:
         for parameters in ("", ", 64"):
             with pytest.raises(Exception, match="minhash_distance"):
                 session.sql(f"SELECT minhash_distance('a', 'a'{parameters})")
+
+    @pytest.mark.parametrize(
+        "where",
+        [
+            "minhash_distance(text, 'x', 64) IS NOT NULL",
+            # DataFusion cannot push this down, and the statement is planned apart.
+            "(id IN (NULL, 0, 1, 2, 3, 4)) AND minhash_distance(text, 'x', 64) IS NOT NULL",
+        ],
+    )
+    def test_parameters_beside_a_function_in_the_place_of_datafusion_s(
+        self, where: str, tmp_path: Path
+    ) -> None:
+        def starts_with_a(tags: pa.Array, _: pa.Array) -> pa.Array:
+            return pa.array([row[0] == "a" for row in tags.to_pylist()])
+
+        own = udf(starts_with_a, [LABELS, LABELS], pa.bool_(), "immutable", "array_has_all")
+        labels = ROWS.append_column("l", pa.array([["a"], ["a"], ["z"], ["a"], ["a"]], LABELS))
+        lance.write_dataset(labels, tmp_path / "t.lance")
+        # DataFusion copies the functions of a session in any order: one session proves little.
+        for _ in range(8):
+            session = LanceSessionContext()
+            session.register_udf(own)
+            session.register_lance("t", tmp_path / "t.lance")
+            has = "array_has_all(l, make_array('z'))"
+
+            session.sql(f"CREATE TABLE c AS SELECT id FROM t WHERE {has} AND {where}").collect()
+
+            assert values(session, f"SELECT id FROM t WHERE {has} AND {where}") == [0, 1]
+            assert values(session, "SELECT id FROM c") == [0, 1]
 
     def test_threads(self, session: LanceSessionContext) -> None:
         def ask(number: int) -> list[Any]:

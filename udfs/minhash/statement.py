@@ -105,7 +105,7 @@ class MinHashStatements:
         )
         if calls is None:
             return None
-        copy = session_copy(context, context)
+        copy = session_copy(context, context, text)
         for function in calls.functions:
             copy.register_udf(function.udf)
         return RenamedText(calls.text, copy, calls)
