@@ -19,6 +19,18 @@ class CorruptIndexError(LanceIndexError):
         self.check = check
 
 
+class MissingIndexFileError(CorruptIndexError):
+    """A file that the table names is not there."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__(file, "it is not there")
+        self.args = (
+            f"missing index file {file}: the version of the table that is registered names it. "
+            "refresh moves the table to its newest version; an index without its files there "
+            "has to be built again",
+        )
+
+
 class UnusableIndexError(LanceIndexError):
     """A sound index that cannot answer here; `reason` says why.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, TypeVar
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from .dataset_files import DatasetFiles
 from .errors import CorruptIndexError, LanceIndexError
+from .unreadable import unreadable
 
 Value = TypeVar("Value")
 
@@ -38,7 +40,8 @@ class ColumnPage:
 class OpenFile:
     """A Lance file with some of its columns; thread-safe.
 
-    Raises `CorruptIndexError`, with the file's name, wherever pylance fails to read it.
+    Raises `CorruptIndexError`, with the file's name, wherever pylance fails to read it:
+    `MissingIndexFileError`, which is one, where the file is gone.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class OpenFile:
         """Opens the file; `size`, in bytes, is what the table's metadata says of it."""
         self.path = files.path(relative)
         self.local_path: Path | None = files.local_path(relative)
+        self._unreadable = partial(unreadable, files, relative)
         # A reader used from two threads at once raises "Already borrowed".
         self._lock = Lock()
         if size is not None:
@@ -123,7 +127,7 @@ class OpenFile:
         except BaseException as error:
             # pylance raises OSError, ValueError or RuntimeError, and for some damages lets
             # a Rust panic through, which is no Exception.
-            raise CorruptIndexError(self.path, f"{what}: {_first_line(error)}") from error
+            raise self._unreadable(f"{what}: {_first_line(error)}") from error
 
 
 def _first_line(error: BaseException) -> str:

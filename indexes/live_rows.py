@@ -12,9 +12,9 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from .dataset_files import DatasetFiles
-from .errors import CorruptIndexError
 from .manifest import DeletionFile, Fragment, Manifest
 from .row_set import bitmap_of
+from .unreadable import unreadable
 
 
 def live_offsets(dataset: lance.LanceDataset, manifest: Manifest, fragment: Fragment) -> BitMap:
@@ -31,7 +31,7 @@ def live_offsets(dataset: lance.LanceDataset, manifest: Manifest, fragment: Frag
     try:
         deleted = decode_deletions(files.read(deletion.path), deletion)
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise CorruptIndexError(files.path(deletion.path), f"deleted rows: {error}") from error
+        raise unreadable(files, deletion.path, f"deleted rows: {error}") from error
     return every - deleted
 
 

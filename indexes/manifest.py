@@ -20,6 +20,7 @@ from pyroaring import BitMap
 from . import manifest_messages
 from .dataset_files import DatasetFiles
 from .errors import CorruptIndexError, LanceIndexError
+from .unreadable import unreadable
 
 _LENGTH: Final = struct.Struct("<I")
 _TRAILER: Final = struct.Struct("<QHH4s")
@@ -281,7 +282,7 @@ class _ManifestFile:
         try:
             data = files.read(name)
         except OSError as error:
-            raise CorruptIndexError(path, f"it opens: {error}") from error
+            raise unreadable(files, name, f"it opens: {error}") from error
         if len(data) < _TRAILER.size or not data.endswith(_MAGIC):
             raise CorruptIndexError(path, "no LANC at its end")
         position, _, _, _ = _TRAILER.unpack(data[-_TRAILER.size :])

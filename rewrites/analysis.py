@@ -107,7 +107,7 @@ def analyse(plan: LogicalPlan, context: SessionContext, environment: Environment
     else:
         tables = tuple(_asked(scan, context, environment) for scan in scans)
     notes: Notes = {}
-    demands = row_demands(optimized)
+    demands = row_demands(optimized, context)
     served = tuple(
         one
         for scan, table in zip(scans, tables, strict=True)

@@ -21,7 +21,6 @@ from typing import Any
 from datafusion.expr import Expr
 from datafusion.plan import LogicalPlan
 
-from .aggregate_filter import aggregate_filter
 from .aliases import unaliased
 from .spine import Path
 
@@ -133,7 +132,7 @@ def _below_groups(
         return _below_expression(keys[position], plan, path, way)
     call = unaliased(Expr(node.aggregate_exprs()[position - len(keys)]))
     grouped = [unaliased(key).canonical_name() for key in keys]
-    if call.variant_name() != "AggregateFunction" or aggregate_filter(call) is not None:
+    if call.variant_name() != "AggregateFunction":
         return None
     # The first value of a key is the key: DISTINCT ON is planned so. Only a plan as a whole
     # shows whether the function is DataFusion's own.

@@ -14,6 +14,7 @@ from functools import reduce
 from operator import or_
 from typing import Final
 
+from datafusion import SessionContext
 from datafusion.expr import Expr
 from datafusion.plan import LogicalPlan
 
@@ -45,10 +46,10 @@ class RowDemand:
         return bool(read) and read.keys() <= self.columns
 
 
-def row_demands(plan: LogicalPlan) -> Mapping[Path, Sequence[RowDemand]]:
+def row_demands(plan: LogicalPlan, context: SessionContext) -> Mapping[Path, Sequence[RowDemand]]:
     """The demands on the rows of each scan, by the paths of the scans (as in `FoundScan`)."""
     demands: dict[Path, list[RowDemand]] = {}
-    for path, demand in _found(plan, ()):
+    for path, demand in _found(plan, context, ()):
         demands.setdefault(path, []).append(demand)
     return demands
 
@@ -84,7 +85,9 @@ def _on_null_lists(query: Query) -> bool | None:
 # -- where predicates stand -------------------------------------------------------------------
 
 
-def _found(plan: LogicalPlan, path: Path) -> Iterator[tuple[Path, RowDemand]]:
+def _found(
+    plan: LogicalPlan, context: SessionContext, path: Path
+) -> Iterator[tuple[Path, RowDemand]]:
     node, inputs = plan.to_variant(), plan.inputs()
     kind = type(node).__name__
     if kind == "Filter":
@@ -99,7 +102,7 @@ def _found(plan: LogicalPlan, path: Path) -> Iterator[tuple[Path, RowDemand]]:
         ]
         yield from _demanded(plan, Expr(node.filter()), sides)
     elif kind == "Aggregate":
-        filters = [aggregate_filter(Expr(call)) for call in node.aggregate_exprs()]
+        filters = [aggregate_filter(Expr(call), context) for call in node.aggregate_exprs()]
         stated = [predicate for predicate in filters if predicate is not None]
         if stated:
             barrier = None
@@ -110,7 +113,7 @@ def _found(plan: LogicalPlan, path: Path) -> Iterator[tuple[Path, RowDemand]]:
             predicate = reduce(or_, stated)
             yield from _demanded(plan, predicate, [(inputs[0], (*path, 0), barrier)])
     for i, child in enumerate(inputs):
-        yield from _found(child, (*path, i))
+        yield from _found(child, context, (*path, i))
 
 
 _ON = "it is in the ON of a join that keeps rows on which it is not TRUE"

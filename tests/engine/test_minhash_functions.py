@@ -66,6 +66,18 @@ class TestInSql:
         pairwise = "SELECT minhash_distance(text, query) FROM t ORDER BY id"
         assert values(session, pairwise) == [0.0, None, 0.0, None, None]
 
+    def test_the_filter_of_an_aggregate(self, session: LanceSessionContext) -> None:
+        session.register_udf(user_s(name="one"))
+        other = "'unlike the others'"
+        counted = {
+            f"minhash_distance(text, {other}) = 0": 1,
+            f"minhash_distance(text, {other}, 64, 8) = 0 OR id = 0": 2,
+            f"one(text, {other}) = 1": 5,
+        }
+        for predicate, count in counted.items():
+            query = f"SELECT count(*) FILTER (WHERE {predicate}) FROM t"
+            assert values(session, query) == [count], predicate
+
     def test_a_join_on_a_distance(self, session: LanceSessionContext) -> None:
         joined = "SELECT a.id FROM t a JOIN t b ON minhash_distance(a.text, b.query, 64) = 0.0"
         assert sorted(values(session, joined)) == [0, 2]

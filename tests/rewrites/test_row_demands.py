@@ -216,9 +216,9 @@ def test_a_registered_first_value_is_not_datafusions(tables: tuple[TwiceStored, 
 def test_the_filter_of_a_call() -> None:
     call = f.sum(col("a"), filter=f.array_has(col("tags"), lit("night"))).alias("s")
 
-    read = aggregate_filter(call)
+    read = aggregate_filter(call, SessionContext())
 
     assert read is not None
     assert read.variant_name() == "ScalarFunction"
     assert str(read.rex_call_operands()[0]) == "Expr(tags)"
-    assert aggregate_filter(col("a")) is None
+    assert aggregate_filter(col("a"), SessionContext()) is None

@@ -74,7 +74,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
     file = _index_file(dataset)
     file.unlink()
     snapshot = snapshot_of(dataset)
-    with pytest.raises(CorruptIndexError, match="Not found") as raised:
+    with pytest.raises(CorruptIndexError, match="missing index file") as raised:
         _search(snapshot)
     assert raised.value.file == str(file)
 

@@ -343,7 +343,7 @@ def test_a_missing_file(name: str, built: lance.LanceDataset) -> None:
     moved = file.rename(file.with_suffix(".moved"))
     try:
         reader = _reader(built)
-        with pytest.raises(CorruptIndexError, match="Not found") as raised:
+        with pytest.raises(CorruptIndexError, match="missing index file") as raised:
             reader.signed(reader.fragment_ids, SearchStats())
         assert raised.value.file == str(file)
     finally:
