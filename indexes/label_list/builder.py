@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from uuid import uuid4
+
 import lance
 import pyarrow as pa
 
+from ..dataset_files import DatasetFiles
 from ..errors import InvalidArgumentError
-from ..manifest import read_manifest
+from ..fragment_choice import chosen_fragments
+from ..leftovers import mark
+from ..manifest import absolute, read_manifest
+from ..segment_commit import BuiltSegment, built_by_pylance
 
 _TAKES = "a list column of elements that are not nested"
 
@@ -20,14 +27,7 @@ def create_label_list(
     or has nested elements, and for a name in use without `replace`. Whatever else pylance
     raises (a failed write, a lost race) comes through.
     """
-    if column not in dataset.schema.names:
-        known = ", ".join(dataset.schema.names)
-        raise InvalidArgumentError("column", column, f"a column of the table: {known}")
-    kind = dataset.schema.field(column).type
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
-        raise InvalidArgumentError("column", f"{column}: {kind}", _TAKES)
-    if pa.types.is_nested(kind.value_type):
-        raise InvalidArgumentError("column", f"{column}: {kind}", _TAKES)
+    _check_column(dataset, column)
     if name is not None and (not isinstance(name, str) or not name):
         raise InvalidArgumentError("name", name, "a name, or None for Lance's own choice")
     if not replace:
@@ -37,3 +37,38 @@ def create_label_list(
                 "name", taken, "a name that no index has yet, or replace=True"
             )
     dataset.create_scalar_index(column, "LABEL_LIST", name=name, replace=replace)
+
+
+def build_label_list_segment(
+    dataset: lance.LanceDataset, column: str, *, fragment_ids: Collection[int] | None = None
+) -> BuiltSegment:
+    """Write the files of one segment over some fragments, or all, without committing it.
+
+    Raises `InvalidArgumentError` as `create_label_list` does, and for fragments that are not in
+    the table.
+    """
+    _check_column(dataset, column)
+    chosen = chosen_fragments(dataset, fragment_ids)
+    # pylance chooses where the files are: what it leaves when it is killed is Lance's to clean.
+    built = built_by_pylance(
+        dataset.create_index_uncommitted(
+            column,
+            "LABEL_LIST",
+            # Not that of the index, which pylance would not have twice.
+            name=str(uuid4()),
+            fragment_ids=[fragment.fragment_id for fragment in chosen],
+        )
+    )
+    mark(DatasetFiles.at(dataset, absolute(dataset.uri)), built.uuid)
+    return built
+
+
+def _check_column(dataset: lance.LanceDataset, column: str) -> None:
+    if column not in dataset.schema.names:
+        known = ", ".join(dataset.schema.names)
+        raise InvalidArgumentError("column", column, f"a column of the table: {known}")
+    kind = dataset.schema.field(column).type
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+        raise InvalidArgumentError("column", f"{column}: {kind}", _TAKES)
+    if pa.types.is_nested(kind.value_type):
+        raise InvalidArgumentError("column", f"{column}: {kind}", _TAKES)
