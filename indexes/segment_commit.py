@@ -192,5 +192,7 @@ def _remove(dataset: lance.LanceDataset, uuids: Sequence[str]) -> None:
     named = {segment.uuid for index in newest.indexes for segment in index.segments}
     files = DatasetFiles.at(dataset, absolute(newest.root))
     for uuid in uuids:
-        if uuid not in named:
+        if uuid in named:
+            unmark(files, uuid)
+        else:
             files.delete_folder(f"_indices/{uuid}")
