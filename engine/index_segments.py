@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
+from ..indexes.cancellation import cancellable
 from ..indexes.dataset_files import DatasetFiles
 from ..indexes.errors import InvalidArgumentError
 from ..indexes.label_list.builder import build_label_list_segment
@@ -17,9 +18,14 @@ from ..indexes.segment_commit import BuiltSegment
 from ..indexes.segment_commit import commit_segments as commit_any
 from .registry import Terms, source_of
 
+
+def _list_element_segment(*arguments: Any, **parameters: Any) -> BuiltSegment:
+    return cancellable(lambda: list_element.build_segment(*arguments, **parameters))
+
+
 _BUILDERS: Final[Mapping[str, Callable[..., BuiltSegment]]] = {
     "LABEL_LIST": build_label_list_segment,
-    "LIST_ELEMENT": list_element.build_segment,
+    "LIST_ELEMENT": _list_element_segment,
     "MINHASHLSH": build_minhash_segment,
 }
 _TAKES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -33,7 +39,7 @@ def build_segment(
     path_or_dataset: Any,
     column: str,
     kind: str,
-    fragments: Collection[int] | None = None,
+    fragment_ids: Collection[int] | None = None,
     *,
     storage_options: Mapping[str, str] | None = None,
     **parameters: Any,
@@ -46,10 +52,10 @@ def build_segment(
     then the table is as it was.
 
     `path_or_dataset` and `storage_options` are as in `register_lance`; the newest version is read.
-    `fragments` are ids of fragments, `fragment.fragment_id` of pylance's `get_fragments()`; None
-    stands for all. `kind` and `parameters` are as in `create_lance_index`: LIST_ELEMENT with
-    `keys`, `sort_memory` and `progress`; MINHASHLSH with `num_hashes`, `num_bands`, `shingle_size`
-    and `tokenizer`; LABEL_LIST with none.
+    `fragment_ids` are those of pylance's `get_fragments()`; None stands for all. `kind` and
+    `parameters` are as in `create_lance_index`: LIST_ELEMENT with `keys`, `sort_memory` and
+    `progress`; MINHASHLSH with `num_hashes`, `num_bands`, `shingle_size` and `tokenizer`;
+    LABEL_LIST with none.
 
     A segment that is not committed within a week is taken for given up: its files are removed by
     an upkeep of the table, or by Lance's cleanup.
@@ -68,7 +74,7 @@ def build_segment(
     if "keys" in takes:
         parameters.setdefault("keys", ())
     dataset = Terms(source_of(path_or_dataset), storage_options=storage_options).open()
-    built = build(dataset, column, fragment_ids=fragments, **parameters)
+    built = build(dataset, column, fragment_ids=fragment_ids, **parameters)
     mark_waiting(DatasetFiles.at(dataset, absolute(dataset.uri)), built.uuid)
     return built
 

@@ -246,14 +246,16 @@ class LanceSessionContext(SessionContext):
         """Brings an index of a registered Lance table, or all of them, up to date with its rows.
 
         Fragments that an index does not cover are indexed, and what compaction, updates and
-        deletes have left behind in it is taken out. A list element index gets a new segment;
-        beyond 8 its segments are merged into one, from their entries. Indexes of Lance's own
-        kinds are pylance's to optimize. Queries go on meanwhile. Each index is committed in one
-        step to the newest version of the dataset, and the table moves there; an upkeep that
-        ends before that leaves the table as it was. `progress` shows a bar on a terminal.
+        deletes have left behind in it is taken out. A list element or MinHash LSH index gets a
+        new segment; beyond 8 its segments are merged into one, from their entries and
+        signatures. Label list indexes, and those of Lance's other kinds, are pylance's to
+        optimize. Queries go on meanwhile. Each index is committed in one step to the newest
+        version of the dataset, and the table moves there; an upkeep that ends before that leaves
+        the table as it was. `progress` shows a bar on a terminal; of what pylance does it tells
+        nothing.
 
         Raises InvalidArgumentError for an unknown table or index and a table fixed at a
-        version, UnusableIndexError for a list element index whose keys are gone,
+        version, UnusableIndexError for an index whose column or keys are gone,
         CorruptIndexError for one with a damaged file, and LanceIndexError where other writers
         were faster every time.
         """

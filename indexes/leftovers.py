@@ -13,12 +13,15 @@ which Lance's own cleanup takes files for unused, too.
 
 from __future__ import annotations
 
+import shutil
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 import lance
 
+from .cancellation import uninterrupted
 from .dataset_files import DatasetFiles
 from .manifest import absolute, segments_of_all_versions
 from .owner import has_ended, this_process
@@ -30,9 +33,21 @@ KEPT_SECONDS: Final = 7 * 24 * 3600
 """No build takes so long; Lance's own cleanup keeps files as long that no version names."""
 
 
+_BEGUN: Final = f"{MARK} "
+"""How the folder's name begins, on local disks, until the mark is in it, and while it is removed;
+the segment and the owner follow. So there are no files without one or the other."""
+
+
 def mark(files: DatasetFiles, uuid: str) -> None:
     """Says that the segment is being built, by this process."""
-    _write(files, uuid, this_process())
+    begun, folder = _local_folders(files, uuid)
+    if begun is None or folder is None or folder.exists():
+        _write(files, uuid, this_process())
+        return
+    with uninterrupted():
+        begun.mkdir(parents=True)
+        (begun / MARK).write_bytes(_content(this_process()))
+        begun.rename(folder)
 
 
 def mark_waiting(files: DatasetFiles, uuid: str) -> None:
@@ -50,8 +65,33 @@ def unmark(files: DatasetFiles, uuid: str) -> None:
     files.delete(f"_indices/{uuid}/{MARK}")
 
 
+def remove(files: DatasetFiles, uuid: str) -> None:
+    """Removes all files of a segment, with its mark last."""
+    begun, folder = _local_folders(files, uuid)
+    if begun is not None and folder is not None:
+        with uninterrupted(), suppress(FileNotFoundError):
+            folder.rename(begun)
+            shutil.rmtree(begun, ignore_errors=True)
+        return
+    for relative in files.list(f"_indices/{uuid}"):
+        if not relative.endswith(f"/{MARK}"):
+            files.delete(relative)
+    unmark(files, uuid)
+
+
+def _local_folders(files: DatasetFiles, uuid: str) -> tuple[Path | None, Path | None]:
+    """Where a local segment is while it has no mark, and then."""
+    begun = f"{_BEGUN}{uuid} {this_process()}".rstrip()
+    return files.local_path(f"_indices/{begun}"), files.local_path(f"_indices/{uuid}")
+
+
 def _write(files: DatasetFiles, uuid: str, owner: str) -> None:
-    files.write(f"_indices/{uuid}/{MARK}", f"{int(time.time())} {owner}".encode())
+    with uninterrupted():
+        files.write(f"_indices/{uuid}/{MARK}", _content(owner))
+
+
+def _content(owner: str) -> bytes:
+    return f"{int(time.time())} {owner}".encode()
 
 
 def remove_leftovers(
@@ -63,6 +103,7 @@ def remove_leftovers(
     the process has ended that this machine ran, else after `kept_seconds`.
     """
     files = DatasetFiles.at(dataset, absolute(dataset.uri))
+    _remove_begun(files)
     left = [
         path.split("/")[-2]
         for path in files.list("_indices")
@@ -76,7 +117,7 @@ def remove_leftovers(
         if uuid in named:
             unmark(files, uuid)
         else:
-            files.delete_folder(f"_indices/{uuid}")
+            remove(files, uuid)
     return tuple(uuid for uuid in left if uuid not in named)
 
 
@@ -89,3 +130,12 @@ def _is_left(files: DatasetFiles, path: str, kept_seconds: int) -> bool:
         # To another machine's storage, what a process has sent may be under way after its end.
         return files.local_path(path) is not None and has_ended(owner)
     return False
+
+
+def _remove_begun(files: DatasetFiles) -> None:
+    """Removes local folders that processes have begun to make or to remove, and that have ended."""
+    indexes = files.local_path("_indices")
+    if indexes is not None:
+        for folder in indexes.glob(f"{_BEGUN}*"):
+            if has_ended(folder.name.removeprefix(_BEGUN).partition(" ")[2]):
+                shutil.rmtree(folder, ignore_errors=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,11 +11,12 @@ import lance
 from lance.bitmap import Bitmap
 from lance.dataset import Index, IndexFile
 
+from .cancellation import uninterrupted
 from .conflicts import is_conflict
 from .dataset_files import DatasetFiles
 from .errors import InvalidArgumentError, LanceIndexError
 from .index_names import chosen_name, replaced
-from .leftovers import is_marked, mark, mark_waiting, unmark
+from .leftovers import is_marked, mark, mark_waiting, remove, unmark
 from .manifest import IndexSegment, absolute, read_manifest
 
 
@@ -69,11 +69,9 @@ def commit(
     ]
     operation = lance.LanceOperation.CreateIndex(added, removed)
     read_version = min(segment.dataset_version for segment in segments)
-    # In a thread that Ctrl-C does not reach: afterwards it is sure whether it was done.
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(
-            lance.LanceDataset.commit, dataset, operation, read_version=read_version
-        ).result()
+    # Else pylance might be interrupted and go on: it must be sure whether it was done.
+    with uninterrupted():
+        lance.LanceDataset.commit(dataset, operation, read_version=read_version)
     dataset.checkout_latest()
     files = DatasetFiles.at(dataset, absolute(dataset.uri))
     for segment in segments:
@@ -189,10 +187,12 @@ def removed_on_error(dataset: lance.LanceDataset, *uuids: str) -> Iterator[list[
 
 def _remove(dataset: lance.LanceDataset, uuids: Sequence[str]) -> None:
     newest = read_manifest(dataset.checkout_version(dataset.latest_version))
+    if newest.indexes_unread is not None:
+        return
     named = {segment.uuid for index in newest.indexes for segment in index.segments}
     files = DatasetFiles.at(dataset, absolute(newest.root))
     for uuid in uuids:
         if uuid in named:
             unmark(files, uuid)
         else:
-            files.delete_folder(f"_indices/{uuid}")
+            remove(files, uuid)

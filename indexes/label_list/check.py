@@ -11,7 +11,7 @@ from ..check_report import MOST_DIFFERENCES, Difference, IndexCheck
 from ..errors import CorruptIndexError, UnusableIndexError
 from ..lance_file import OpenFile
 from ..manifest import IndexSegment, LanceIndex
-from ..progress import progress_bar
+from ..progress import Progress
 from ..row_digests import RowDigests, mixed
 from ..row_set import RowSet
 from ..search_stats import SearchStats
@@ -43,7 +43,7 @@ def check_label_list(index: LanceIndex, snapshot: Snapshot, *, progress: bool = 
     differences: list[Difference] = []
     rows = entries = different = 0
     total = sum(len(snapshot.live_rows(fragments)) for fragments in covered.values())
-    with progress_bar(f"checking {index.name}", total, "rows", progress) as bar:
+    with Progress(f"checking {index.name}", total, "rows", progress) as bar:
         for segment, fragments in covered.items():
             try:
                 checked = _Segment(segment, snapshot, fragments)

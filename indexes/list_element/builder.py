@@ -14,9 +14,9 @@ from uuid import uuid4
 
 import lance
 import pyarrow as pa
-from tqdm import tqdm
 
 from .. import segment_commit
+from ..cancellation import cancellable
 from ..conflicts import FASTER, with_retries
 from ..dataset_files import DatasetFiles
 from ..errors import InvalidArgumentError
@@ -24,7 +24,7 @@ from ..fragment_choice import chosen_fragments
 from ..index_names import chosen_name, replaced
 from ..leftovers import mark
 from ..manifest import Field, Manifest, absolute, read_manifest
-from ..progress import progress_bar
+from ..progress import Progress
 from ..segment_commit import BuiltSegment, commit, removed_on_error
 from .btree_files import PAGE_DATA_SCHEMA
 from .btree_writer import write_btree
@@ -92,7 +92,8 @@ def create_list_element(
             written.append(segment.uuid)
             commit(dataset, chosen, (segment,), replaced(manifest, chosen))
 
-    with_retries(dataset, attempt, f"the index on {column!r} was not created: {FASTER}")
+    lost = f"the index on {column!r} was not created: {FASTER}"
+    cancellable(lambda: with_retries(dataset, attempt, lost))
 
 
 def build_segment(
@@ -131,12 +132,12 @@ def build_segment(
     rows = sum(fragment.count_rows() for fragment in fragments)
     with (
         removed_on_error(dataset, uuid),
-        progress_bar(f"indexing {column}", rows, "rows", progress) as bar,
+        Progress(f"indexing {column}", rows, "rows", progress) as bar,
     ):
         mark(files, uuid)
         parts = _Entries(dataset, column, resolved, fragments, bar).parts(_sorters())
         batches = externally_sorted(parts, PAGE_DATA_SCHEMA, sort_memory)
-        written = write_btree(files, f"_indices/{uuid}", batches)
+        written = write_btree(files, f"_indices/{uuid}", bar.watched(batches))
     return BuiltSegment(
         uuid=uuid,
         column_id=column_id,
@@ -218,7 +219,7 @@ class _Entries:
         column: str,
         keys: Sequence[Key],
         fragments: list[lance.LanceFragment],
-        bar: tqdm,
+        bar: Progress,
     ) -> None:
         self._keys = keys
         self._bar = bar

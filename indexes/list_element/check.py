@@ -15,7 +15,7 @@ from ..check_report import MOST_DIFFERENCES, Difference, IndexCheck
 from ..errors import CorruptIndexError, UnusableIndexError
 from ..lance_file import OpenFile
 from ..manifest import IndexSegment, LanceIndex
-from ..progress import progress_bar
+from ..progress import Progress
 from ..row_digests import RowDigests, hashes
 from ..snapshot import Snapshot
 from .details import Key
@@ -49,7 +49,7 @@ def check_list_element(
     differences: list[Difference] = []
     read: dict[IndexSegment, frozenset[int]] = {}
     count = 0
-    with progress_bar(f"checking {index.name}", None, "entries", progress) as bar:
+    with Progress(f"checking {index.name}", None, "entries", progress) as bar:
         for segment, here in covered.items():
             try:
                 _check_files(segment, snapshot)
@@ -67,7 +67,7 @@ def check_list_element(
             else:
                 read[segment] = here
         # A sound index has as many entries as its table, those of deleted rows apart.
-        bar.total = 2 * count
+        bar.expect(2 * count)
         fragments = frozenset[int]().union(*read.values())
         for batch in _table_entries(index, keys, snapshot, fragments):
             wanted.add(batch.column("ids").to_numpy(), hashes(batch.column("values")))

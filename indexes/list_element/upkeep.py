@@ -13,12 +13,13 @@ from uuid import uuid4
 import lance
 
 from ..cache import ReaderCache
+from ..cancellation import cancellable
 from ..conflicts import FASTER, with_retries
 from ..dataset_files import DatasetFiles
 from ..errors import InvalidArgumentError
 from ..leftovers import mark
 from ..manifest import IndexSegment, LanceIndex, absolute
-from ..progress import progress_bar
+from ..progress import Progress
 from ..segment_commit import BuiltSegment, commit, removed_on_error
 from ..snapshot import Snapshot
 from .btree_files import PAGE_DATA_SCHEMA
@@ -96,10 +97,12 @@ def optimize_list_element(
     `LanceIndexError` where other writers were faster every time.
     """
     dataset.checkout_latest()
-    return with_retries(
-        dataset,
-        lambda: _optimize(dataset, name, most_segments, sort_memory, progress),
-        f"index {name!r} was not optimized: {FASTER}",
+    return cancellable(
+        lambda: with_retries(
+            dataset,
+            lambda: _optimize(dataset, name, most_segments, sort_memory, progress),
+            f"index {name!r} was not optimized: {FASTER}",
+        )
     )
 
 
@@ -163,14 +166,14 @@ def merge_segments(
     files = DatasetFiles.at(snapshot.dataset, absolute(snapshot.manifest.root))
     with (
         removed_on_error(snapshot.dataset, uuid),
-        progress_bar(f"merging {index.name}", None, "entries", progress) as bar,
+        Progress(f"merging {index.name}", None, "entries", progress) as bar,
     ):
         mark(files, uuid)
         runs = [
             SegmentRun(segment, *snapshot.files_of(segment), fragments, bar.update)
             for segment, fragments in sources.items()
         ]
-        bar.total = sum(run.rows for run in runs)
+        bar.expect(sum(run.rows for run in runs))
         pages = sum(len(run.ends) for run in runs)
         size = sum(size for segment in sources for _, size in segment.files)
         room = memory * max(1, pages) // max(1, size)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from ..check_report import MOST_DIFFERENCES, Difference, IndexCheck
 from ..errors import CorruptIndexError, UnusableIndexError
 from ..manifest import LanceIndex
-from ..progress import progress_bar
+from ..progress import Progress
 from ..row_digests import Hashes, RowDigests, mixed
 from ..snapshot import Snapshot
 from .details import parameters_of
@@ -56,8 +56,8 @@ def check_minhash_lsh(
     held, wanted = RowDigests(physical), RowDigests(physical)
     read: list[SegmentProof] = []
     entries = 0
-    with progress_bar(f"checking {index.name}", None, "rows", progress) as bar:
-        bar.total = sum(proof.steps for proof in proofs) + len(snapshot.live_rows(physical))
+    with Progress(f"checking {index.name}", None, "rows", progress) as bar:
+        bar.expect(sum(proof.steps for proof in proofs) + len(snapshot.live_rows(physical)))
         for proof in proofs:
             try:
                 for documents, addresses, signatures in proof.rows():

@@ -16,12 +16,13 @@ import lance
 import numpy as np
 
 from ..cache import ReaderCache
+from ..cancellation import cancellable
 from ..conflicts import FASTER, with_retries
 from ..dataset_files import DatasetFiles
 from ..errors import CorruptIndexError, InvalidArgumentError, LanceIndexError, UnusableIndexError
 from ..leftovers import mark
 from ..manifest import IndexSegment, LanceIndex, absolute
-from ..progress import progress_bar
+from ..progress import Progress
 from ..search_stats import SearchStats
 from ..segment_commit import BuiltSegment, commit, removed_on_error
 from ..snapshot import Snapshot
@@ -93,10 +94,12 @@ def optimize_minhash_lsh(
     `LanceIndexError` where other writers were faster every time.
     """
     dataset.checkout_latest()
-    return with_retries(
-        dataset,
-        lambda: _optimize(dataset, name, most_segments, progress),
-        f"index {name!r} was not optimized: {FASTER}",
+    return cancellable(
+        lambda: with_retries(
+            dataset,
+            lambda: _optimize(dataset, name, most_segments, progress),
+            f"index {name!r} was not optimized: {FASTER}",
+        )
     )
 
 
@@ -133,7 +136,7 @@ def sign_segment(
     if column is None:
         raise UnusableIndexError(index.name, "its column is gone")
     rows = len(snapshot.live_rows(fragments))
-    with progress_bar(f"indexing {column}", rows, "rows", progress) as bar:
+    with Progress(f"indexing {column}", rows, "rows", progress) as bar:
         signed = signed_rows(snapshot, column, sorted(fragments), parameters, bar.update)
     return _written(index, snapshot, [SignedSource(signed)], fragments, rows, progress)
 
@@ -180,7 +183,7 @@ def _written(
     total = documents * (1 + parameters.num_bands)
     with (
         removed_on_error(snapshot.dataset, uuid),
-        progress_bar(f"writing {index.name}", total, "entries", progress) as bar,
+        Progress(f"writing {index.name}", total, "entries", progress) as bar,
     ):
         mark(files, uuid)
 
