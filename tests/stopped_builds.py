@@ -214,7 +214,7 @@ def _child(work: Work, path: Path, ready: Connection) -> None:
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
-    """Whether it is KeyboardInterrupt, or what DataFusion makes of it while it looks for a table."""
+    """Whether it is KeyboardInterrupt, or what DataFusion makes of it in a look for a table."""
     if isinstance(error, RuntimeError) and str(error).startswith("KeyboardInterrupt"):
         return True
     if isinstance(error, SystemError | InvalidArgumentError):

@@ -8,9 +8,11 @@ from uuid import uuid4
 import lance
 import pyarrow as pa
 
+from ..conflicts import FASTER, with_retries
 from ..dataset_files import DatasetFiles
 from ..errors import InvalidArgumentError
 from ..fragment_choice import chosen_fragments
+from ..index_names import chosen_name
 from ..leftovers import mark
 from ..manifest import absolute, read_manifest
 from ..segment_commit import BuiltSegment, built_by_pylance
@@ -23,20 +25,23 @@ def create_label_list(
 ) -> None:
     """Index the labels of a list column; `dataset` is at the new version afterwards.
 
+    Where another writer compacts the table or creates an index of the same name meanwhile, the
+    build begins again from the new version, up to three times.
+
     Raises `InvalidArgumentError` for a column that is not there, is no List or LargeList,
-    or has nested elements, and for a name in use without `replace`. Whatever else pylance
-    raises (a failed write, a lost race) comes through.
+    or has nested elements, and for a name in use without `replace`, and `LanceIndexError` where
+    other writers were faster every time. Whatever else pylance raises (a failed write) comes
+    through.
     """
-    _check_column(dataset, column)
     if name is not None and (not isinstance(name, str) or not name):
         raise InvalidArgumentError("name", name, "a name, or None for Lance's own choice")
-    if not replace:
-        taken = name if name is not None else f"{column}_idx"
-        if any(index.name == taken for index in read_manifest(dataset).indexes):
-            raise InvalidArgumentError(
-                "name", taken, "a name that no index has yet, or replace=True"
-            )
-    dataset.create_scalar_index(column, "LABEL_LIST", name=name, replace=replace)
+
+    def attempt() -> None:
+        _check_column(dataset, column)
+        chosen = chosen_name(read_manifest(dataset), column, name, replace)
+        dataset.create_scalar_index(column, "LABEL_LIST", name=chosen, replace=replace)
+
+    with_retries(dataset, attempt, f"the index on {column!r} was not created: {FASTER}")
 
 
 def build_label_list_segment(
