@@ -103,7 +103,7 @@ def remove_leftovers(
     the process has ended that this machine ran, else after `kept_seconds`.
     """
     files = DatasetFiles.at(dataset, absolute(dataset.uri))
-    _remove_begun(files)
+    _remove_begun(files, kept_seconds)
     left = [
         path.split("/")[-2]
         for path in files.list("_indices")
@@ -132,10 +132,13 @@ def _is_left(files: DatasetFiles, path: str, kept_seconds: int) -> bool:
     return False
 
 
-def _remove_begun(files: DatasetFiles) -> None:
-    """Removes local folders that processes have begun to make or to remove, and that have ended."""
+def _remove_begun(files: DatasetFiles, kept_seconds: int) -> None:
+    """Removes local folders that a process has begun to make or to remove, and has ended."""
     indexes = files.local_path("_indices")
-    if indexes is not None:
-        for folder in indexes.glob(f"{_BEGUN}*"):
-            if has_ended(folder.name.removeprefix(_BEGUN).partition(" ")[2]):
+    if indexes is None:
+        return
+    for folder in indexes.glob(f"{_BEGUN}*"):
+        with suppress(FileNotFoundError):
+            owner = folder.name.removeprefix(_BEGUN).partition(" ")[2]
+            if has_ended(owner) or time.time() - folder.stat().st_mtime > kept_seconds:
                 shutil.rmtree(folder, ignore_errors=True)

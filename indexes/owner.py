@@ -27,7 +27,16 @@ def has_ended(owner: str) -> bool:
     """
     here = _place()
     *place, process, _ = owner.split(" ") if owner.count(" ") == 3 else ("", "", "")
-    if here is None or " ".join(place) != here or not process.isdecimal():
+    if here is None or " ".join(place) != here or not process.isdecimal() or int(process) < 1:
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass
+    if not _state(Path(f"/proc/{process}/stat"))[1]:
+        # It is another user's, which some machines hide.
         return False
     return _identity(int(process)) != owner
 
@@ -57,6 +66,9 @@ def _state(path: Path) -> tuple[str, str]:
 def _place() -> str | None:
     """The kernel's run and the namespace of process numbers; None where there are none."""
     try:
+        if str(Path("/proc/self").readlink()) != str(os.getpid()):
+            # What is in /proc is of another namespace.
+            return None
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
     except OSError:

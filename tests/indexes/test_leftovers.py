@@ -118,6 +118,22 @@ def test_a_build_at_work_is_kept(dataset: lance.LanceDataset) -> None:
     assert folders(dataset) == []
 
 
+def test_one_that_was_killed_before_its_mark_was_there(dataset: lance.LanceDataset) -> None:
+    boot, namespace, _, began = this_process().split(" ")
+    owners = {"": False, this_process(): False, f"{boot} {namespace} {2**22 + 5} {began}": True}
+    for number, owner in enumerate(owners):
+        path = Path(dataset.uri) / "_indices" / f"{MARK} {number} {owner}".rstrip()
+        path.mkdir(parents=True)
+        (path / MARK).write_bytes(b"")
+
+    remove_leftovers(dataset)
+
+    kept = [path.name.split(" ")[1] for path in folders(dataset)]
+    assert kept == [str(n) for n, ended in enumerate(owners.values()) if not ended]
+    remove_leftovers(dataset, -1)
+    assert folders(dataset) == []
+
+
 def test_a_number_that_another_process_has_now(dataset: lance.LanceDataset) -> None:
     folder = kill(dataset, "begun")
     *process, began = this_process().split(" ")
