@@ -38,6 +38,9 @@ _PROCESSES.set_forkserver_preload(["datafusion_lance.engine"])
 _INTERRUPTED: Final = 7
 """How a process exits that was told to stop, and has cleaned up."""
 
+_MOST_MISSED: Final = 5
+"""How often the work may have ended before it was stopped, for each time that it was."""
+
 Work = Callable[[Path], None]
 
 
@@ -134,7 +137,7 @@ def stop_at_random(
     random: Random,
     by: signal.Signals = signal.SIGKILL,
 ) -> Stops:
-    """Stops the work at random moments of its time, and proves the table each time.
+    """Stops the work so often, at random moments of its time, and proves the table each time.
 
     `template` is the table that every run begins with; `folder` is where the copies go. After
     SIGINT no file may be left over, after SIGKILL none after the next upkeep.
@@ -145,8 +148,8 @@ def stop_at_random(
     data = lance.dataset(template).to_table().sort_by("id")
     of_lance = name in ("build label list", "upkeep")
     stops = Stops()
-    for number in range(times):
-        path = folder / f"stopped {number}"
+    while stops.before + stops.between < times and stops.never < _MOST_MISSED * times:
+        path = folder / f"stopped {stops.before} {stops.between} {stops.never}"
         shutil.copytree(template, path)
         delay = random.uniform(0, seconds)
         stopped = _is_stopped(work, path, delay, by)

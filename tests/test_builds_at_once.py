@@ -18,7 +18,7 @@ from datafusion_lance.engine import InvalidArgumentError, LanceIndexError, Lance
 
 from .stopped_builds import ROWS, WORK, rows, write_indexed_table, write_table
 
-ROUNDS = int(os.environ.get("ROUNDS", "4"))
+ROUNDS = int(os.environ.get("ROUNDS", "2"))
 
 PROCESSES = multiprocessing.get_context("forkserver")
 

@@ -14,7 +14,7 @@ import pytest
 
 from .stopped_builds import WORK, stop_at_random, write_indexed_table, write_table
 
-STOPS = int(os.environ.get("STOPS", "3"))
+STOPS = int(os.environ.get("STOPS", "2"))
 
 
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT], ids=["killed", "cancelled"])
