@@ -234,7 +234,8 @@ def _entries(
             docs = np.concatenate(
                 [docs + start for (_, docs), start in zip(found, starts, strict=True)]
             )
-            order = np.lexsort((docs, keys))
+            # Each source is in order, and so are the documents of one after the other's.
+            order = np.argsort(keys, kind="stable")
             count += len(keys)
             yield keys[order], docs[order].astype(np.uint32)
         if count != sum(sizes):
