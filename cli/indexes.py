@@ -108,7 +108,9 @@ def add_commands(commands: Any) -> None:
     )
     _add_path(check)
     check.add_argument(
-        "name", nargs="?", help="of the index (all list element and label list indexes)"
+        "name",
+        nargs="?",
+        help="of the index (all list element, label list and MinHash LSH indexes)",
     )
     check.set_defaults(run=run_check)
 

@@ -13,11 +13,14 @@ from ..indexes.errors import (
     UnusableIndexError,
 )
 from ..indexes.minhash_lsh.parameters import candidate_probability
+from ..indexes.segment_commit import BuiltSegment
 from .dataframe import LanceDataFrame
+from .index_segments import build_segment, commit_segments
 from .lance_table import LanceTable
 from .session import LanceSessionContext
 
 __all__ = [
+    "BuiltSegment",
     "CorruptIndexError",
     "Difference",
     "IndexCheck",
@@ -30,5 +33,7 @@ __all__ = [
     "StatementError",
     "UnsupportedVersionError",
     "UnusableIndexError",
+    "build_segment",
     "candidate_probability",
+    "commit_segments",
 ]

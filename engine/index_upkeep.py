@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, Protocol
 
 from lance import LanceDataset
 
-from ..indexes.conflicts import is_conflict
+from ..indexes.conflicts import FASTER, with_retries
 from ..indexes.description import describable
-from ..indexes.errors import InvalidArgumentError, LanceIndexError
+from ..indexes.errors import InvalidArgumentError
 from ..indexes.leftovers import remove_leftovers
 from ..indexes.list_element.details import KIND as LIST_ELEMENT
 from ..indexes.list_element.upkeep import optimize_list_element
 from ..indexes.manifest import read_indexes
+from ..indexes.minhash_lsh.details import KIND as MINHASH_LSH
+from ..indexes.minhash_lsh.upkeep import optimize_minhash_lsh
 
-_TRIES: Final = 3
+
+class _Optimizer(Protocol):
+    def __call__(self, dataset: LanceDataset, name: str, *, progress: bool) -> bool: ...
+
+
+_OPTIMIZERS: Final[Mapping[str, _Optimizer]] = {
+    LIST_ELEMENT: optimize_list_element,
+    MINHASH_LSH: optimize_minhash_lsh,
+}
 
 
 def optimize_index(dataset: LanceDataset, name: str | None, *, progress: bool) -> LanceDataset:
     """Optimizes one index, or all; the result is the dataset at the version that has them so.
 
-    Those of Lance's own kinds are pylance's to optimize. What builds have left behind that were
-    killed long ago is removed. Raises InvalidArgumentError where
+    Label list indexes, and those of Lance's other kinds, are pylance's to optimize. What builds
+    have left behind that were killed is removed. Raises InvalidArgumentError where
     there is no index of that name, and LanceIndexError where other writers were faster every
     time.
     """
@@ -33,26 +44,17 @@ def optimize_index(dataset: LanceDataset, name: str | None, *, progress: bool) -
     remove_leftovers(dataset)
     for index in indexes:
         if name in (None, index.name):
-            if index.kind == LIST_ELEMENT:
-                optimize_list_element(dataset, index.name, progress=progress)
+            if index.kind in _OPTIMIZERS:
+                _OPTIMIZERS[index.kind](dataset, index.name, progress=progress)
             else:
                 _optimize_native(dataset, index.name)
     return dataset.checkout_version(dataset.latest_version)
 
 
 def _optimize_native(dataset: LanceDataset, name: str) -> None:
-    tries = 0
-    while True:
-        dataset.checkout_latest()
-        try:
-            dataset.optimize.optimize_indices(index_names=[name])
-        except Exception as error:
-            if not is_conflict(error):
-                raise
-            tries += 1
-            if tries == _TRIES:
-                raise LanceIndexError(
-                    f"index {name!r} was not optimized: another writer was faster, try again"
-                ) from error
-        else:
-            return
+    dataset.checkout_latest()
+    with_retries(
+        dataset,
+        lambda: dataset.optimize.optimize_indices(index_names=[name]),
+        f"index {name!r} was not optimized: {FASTER}",
+    )

@@ -246,14 +246,16 @@ class LanceSessionContext(SessionContext):
         """Brings an index of a registered Lance table, or all of them, up to date with its rows.
 
         Fragments that an index does not cover are indexed, and what compaction, updates and
-        deletes have left behind in it is taken out. A list element index gets a new segment;
-        beyond 8 its segments are merged into one, from their entries. Indexes of Lance's own
-        kinds are pylance's to optimize. Queries go on meanwhile. Each index is committed in one
-        step to the newest version of the dataset, and the table moves there; an upkeep that
-        ends before that leaves the table as it was. `progress` shows a bar on a terminal.
+        deletes have left behind in it is taken out. A list element or MinHash LSH index gets a
+        new segment; beyond 8 its segments are merged into one, from their entries and
+        signatures. Label list indexes, and those of Lance's other kinds, are pylance's to
+        optimize. Queries go on meanwhile. Each index is committed in one step to the newest
+        version of the dataset, and the table moves there; an upkeep that ends before that leaves
+        the table as it was. `progress` shows a bar on a terminal; of what pylance does it tells
+        nothing.
 
         Raises InvalidArgumentError for an unknown table or index and a table fixed at a
-        version, UnusableIndexError for a list element index whose keys are gone,
+        version, UnusableIndexError for an index whose column or keys are gone,
         CorruptIndexError for one with a damaged file, and LanceIndexError where other writers
         were faster every time.
         """
@@ -261,21 +263,23 @@ class LanceSessionContext(SessionContext):
         dataset = optimize_index(registered.terms.open(), name, progress=progress)
         self._replace(table, registered.terms, dataset)
 
-    def check_lance_index(self, table: str, name: str) -> IndexCheck:
-        """Proves a list element or label list index against the rows of its table.
+    def check_lance_index(self, table: str, name: str, *, progress: bool = True) -> IndexCheck:
+        """Proves a list element, label list or MinHash LSH index against the rows of its table.
 
         All of the index and all of the column are read, past what the session has kept. Every
         live row of the fragments that the index covers must have just its own entries in it, its
         pages must be in order and as the page table says, its files as long as the table
-        records, and its details must agree with the schema. The result's `sound` says whether
-        all of this is so, `differences` are the first that are not, by row, and `str` of it is a
-        readable report.
+        records, and its details must agree with the schema. The signatures of a MinHash LSH
+        index are made again from the texts, without pylance's help. The result's `sound` says
+        whether all of this is so, `differences` are the first that are not, by row, and `str` of
+        it is a readable report. `progress` shows a bar on a terminal.
 
         Raises InvalidArgumentError for an unknown table and for a name that no index of these
         kinds has.
         """
         registered = self._lance_table("table", table)
-        return check_index(Snapshot(registered.lance_dataset, ReaderCache(_CHECK_BYTES)), name)
+        snapshot = Snapshot(registered.lance_dataset, ReaderCache(_CHECK_BYTES))
+        return check_index(snapshot, name, progress=progress)
 
     def lance_indexes(self, table: str) -> DataFrame:
         """The indexes of a registered Lance table at its version, a row for each, of any kind.

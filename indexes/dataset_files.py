@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -73,14 +72,6 @@ class DatasetFiles:
             copy = Path(folder) / "file"
             copy.write_bytes(data)
             self._session.upload_file(copy, relative)
-
-    def delete_folder(self, folder: str) -> None:
-        """Remove a folder with all that is in it; not there is fine, too."""
-        for relative in self.list(folder):
-            self.delete(relative)
-        if self._local is not None:
-            # What a killed writer leaves behind is not listed.
-            shutil.rmtree(self._local / folder, ignore_errors=True)
 
     def delete(self, relative: str) -> None:
         """Remove a file, and a local folder that it leaves empty; not there is fine, too."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from ..check_report import MOST_DIFFERENCES, Difference, IndexCheck
 from ..errors import CorruptIndexError, UnusableIndexError
 from ..lance_file import OpenFile
 from ..manifest import IndexSegment, LanceIndex
+from ..progress import Progress
 from ..row_digests import RowDigests, mixed
 from ..row_set import RowSet
 from ..search_stats import SearchStats
@@ -27,7 +28,7 @@ _UNKNOWN_LABEL = np.uint64((1 << 64) - 2)
 Addresses = npt.NDArray[np.uint64]
 
 
-def check_label_list(index: LanceIndex, snapshot: Snapshot) -> IndexCheck:
+def check_label_list(index: LanceIndex, snapshot: Snapshot, *, progress: bool = True) -> IndexCheck:
     """Compares the labels of every live row in the fragments that the index covers.
 
     Every posting and the set of NULL lists are read; the files must have the sizes that the
@@ -41,17 +42,19 @@ def check_label_list(index: LanceIndex, snapshot: Snapshot) -> IndexCheck:
         return IndexCheck(index.name, index.kind, 0, 0, 0, (Difference(str(error)),))
     differences: list[Difference] = []
     rows = entries = different = 0
-    for segment, fragments in covered.items():
-        try:
-            checked = _Segment(segment, snapshot, fragments)
-            differing, read = checked.differing()
-            differences += checked.explained(differing[:MOST_DIFFERENCES])
-        except (UnusableIndexError, CorruptIndexError) as error:
-            differences.append(Difference(str(error)))
-            continue
-        rows += len(snapshot.live_rows(fragments))
-        entries += read
-        different += len(differing)
+    total = sum(len(snapshot.live_rows(fragments)) for fragments in covered.values())
+    with Progress(f"checking {index.name}", total, "rows", progress) as bar:
+        for segment, fragments in covered.items():
+            try:
+                checked = _Segment(segment, snapshot, fragments)
+                differing, read = checked.differing(bar.update)
+                differences += checked.explained(differing[:MOST_DIFFERENCES])
+            except (UnusableIndexError, CorruptIndexError) as error:
+                differences.append(Difference(str(error)))
+                continue
+            rows += len(snapshot.live_rows(fragments))
+            entries += read
+            different += len(differing)
     return IndexCheck(
         index=index.name,
         kind=index.kind,
@@ -80,8 +83,11 @@ class _Segment:
         self._fragments = fragments
         self._live = snapshot.live_rows(fragments)
 
-    def differing(self) -> tuple[Addresses, int]:
-        """The rows that it has under other labels than they have; and the number of its entries."""
+    def differing(self, scanned: Callable[[int], object]) -> tuple[Addresses, int]:
+        """The rows that it has under other labels than they have; and the number of its entries.
+
+        `scanned` is told of the rows of the table, so many at once, as they are read.
+        """
         physical = {f: self._snapshot.physical_rows(f) for f in self._fragments}
         held, wanted = RowDigests(physical), RowDigests(physical)
         count = 0
@@ -89,7 +95,7 @@ class _Segment:
             addresses = rows.addresses()
             count += len(addresses)
             held.add(addresses, mixed(np.full(len(addresses), number, dtype=np.uint64)))
-        for addresses, numbers in self._wanted():
+        for addresses, numbers in self._wanted(scanned):
             wanted.add(addresses, mixed(numbers))
         return held.differing(wanted, self._live.addresses()), count
 
@@ -139,7 +145,9 @@ class _Segment:
     def _here(self, ids: RowSet) -> RowSet:
         return self._snapshot.addresses_of(ids) & self._live
 
-    def _wanted(self) -> Iterator[tuple[Addresses, npt.NDArray[np.uint64]]]:
+    def _wanted(
+        self, scanned: Callable[[int], object] = lambda _: None
+    ) -> Iterator[tuple[Addresses, npt.NDArray[np.uint64]]]:
         """The addresses of live rows with what they should be in, each pair once."""
         dataset = self._snapshot.dataset
         read = [f for f in dataset.get_fragments() if f.fragment_id in self._fragments]
@@ -151,6 +159,7 @@ class _Segment:
         total = self._reader.label_count(self._stats)
         null = self._reader.null_element_position(self._stats)
         for batch in scanner.to_batches():
+            scanned(len(batch))
             lists, addresses = batch.column(0), batch.column("_rowaddr").to_numpy()
             labels = lists.flatten()
             of_labels = np.repeat(np.arange(len(lists)), lists.value_lengths().fill_null(0))

@@ -15,6 +15,7 @@ from ..check_report import MOST_DIFFERENCES, Difference, IndexCheck
 from ..errors import CorruptIndexError, UnusableIndexError
 from ..lance_file import OpenFile
 from ..manifest import IndexSegment, LanceIndex
+from ..progress import Progress
 from ..row_digests import RowDigests, hashes
 from ..snapshot import Snapshot
 from .details import Key
@@ -28,7 +29,9 @@ _BATCH_BYTES = 16 << 20
 Addresses = npt.NDArray[np.uint64]
 
 
-def check_list_element(index: LanceIndex, snapshot: Snapshot) -> IndexCheck:
+def check_list_element(
+    index: LanceIndex, snapshot: Snapshot, *, progress: bool = True
+) -> IndexCheck:
     """Compares the entries of every live row in the fragments that the index covers.
 
     Every page is read and compared with the page table, and its order checked; the files must
@@ -46,24 +49,29 @@ def check_list_element(index: LanceIndex, snapshot: Snapshot) -> IndexCheck:
     differences: list[Difference] = []
     read: dict[IndexSegment, frozenset[int]] = {}
     count = 0
-    for segment, here in covered.items():
-        try:
-            _check_files(segment, snapshot)
-            for batch in _index_entries(segment, snapshot, here):
-                addresses = batch.column("ids").to_numpy()
-                astray = held.add(addresses, hashes(batch.column("values")))
-                count += len(batch)
-                differences += [
-                    Difference("the index has an entry for it, and the table no such row", at)
-                    for at in np.unique(astray)[:MOST_DIFFERENCES].tolist()
-                ]
-        except CorruptIndexError as error:
-            differences.append(Difference(str(error)))
-        else:
-            read[segment] = here
-    fragments = frozenset[int]().union(*read.values())
-    for batch in _table_entries(index, keys, snapshot, fragments):
-        wanted.add(batch.column("ids").to_numpy(), hashes(batch.column("values")))
+    with Progress(f"checking {index.name}", None, "entries", progress) as bar:
+        for segment, here in covered.items():
+            try:
+                _check_files(segment, snapshot)
+                for batch in _index_entries(segment, snapshot, here):
+                    addresses = batch.column("ids").to_numpy()
+                    astray = held.add(addresses, hashes(batch.column("values")))
+                    count += len(batch)
+                    bar.update(len(batch))
+                    differences += [
+                        Difference("the index has an entry for it, and the table no such row", at)
+                        for at in np.unique(astray)[:MOST_DIFFERENCES].tolist()
+                    ]
+            except CorruptIndexError as error:
+                differences.append(Difference(str(error)))
+            else:
+                read[segment] = here
+        # A sound index has as many entries as its table, those of deleted rows apart.
+        bar.expect(2 * count)
+        fragments = frozenset[int]().union(*read.values())
+        for batch in _table_entries(index, keys, snapshot, fragments):
+            wanted.add(batch.column("ids").to_numpy(), hashes(batch.column("values")))
+            bar.update(len(batch))
     live = snapshot.live_rows(fragments).addresses()
     differing = held.differing(wanted, live)
     if len(differing):

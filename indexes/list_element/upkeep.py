@@ -11,27 +11,28 @@ from typing import Final
 from uuid import uuid4
 
 import lance
-from lance.commit import CommitConflictError
-from tqdm import tqdm
 
 from ..cache import ReaderCache
+from ..cancellation import cancellable
+from ..conflicts import FASTER, with_retries
 from ..dataset_files import DatasetFiles
-from ..errors import InvalidArgumentError, LanceIndexError
+from ..errors import InvalidArgumentError
 from ..leftovers import mark
 from ..manifest import IndexSegment, LanceIndex, absolute
+from ..progress import Progress
+from ..segment_commit import BuiltSegment, commit, removed_on_error
 from ..snapshot import Snapshot
 from .btree_files import PAGE_DATA_SCHEMA
 from .btree_writer import write_btree
-from .builder import SORT_MEMORY, BuiltSegment, build_segment, commit, removed_on_error
+from .builder import SORT_MEMORY, build_segment
 from .coverage import record
-from .details import KIND, details_of
+from .details import KIND, NEWEST_VERSION, TYPE_URL, details_of
 from .merge import merged
 from .segment_run import SegmentRun
 
 MOST_SEGMENTS: Final = 8
 """A search looks into every segment; beyond so many they are merged into one."""
 
-_TRIES: Final = 3
 _THREADS: Final = 2
 
 
@@ -95,17 +96,14 @@ def optimize_list_element(
     cannot be used any more, `CorruptIndexError` where a file of it is damaged, and
     `LanceIndexError` where other writers were faster every time.
     """
-    tries = 0
-    while True:
-        dataset.checkout_latest()
-        try:
-            return _optimize(dataset, name, most_segments, sort_memory, progress)
-        except CommitConflictError as error:
-            tries += 1
-            if tries == _TRIES:
-                raise LanceIndexError(
-                    f"index {name!r} was not optimized: another writer was faster, try again"
-                ) from error
+    dataset.checkout_latest()
+    return cancellable(
+        lambda: with_retries(
+            dataset,
+            lambda: _optimize(dataset, name, most_segments, sort_memory, progress),
+            f"index {name!r} was not optimized: {FASTER}",
+        )
+    )
 
 
 def _optimize(
@@ -168,18 +166,14 @@ def merge_segments(
     files = DatasetFiles.at(snapshot.dataset, absolute(snapshot.manifest.root))
     with (
         removed_on_error(snapshot.dataset, uuid),
-        tqdm(
-            desc=f"merging {index.name}",
-            unit=" entries",
-            disable=None if progress else True,
-        ) as bar,
+        Progress(f"merging {index.name}", None, "entries", progress) as bar,
     ):
         mark(files, uuid)
         runs = [
             SegmentRun(segment, *snapshot.files_of(segment), fragments, bar.update)
             for segment, fragments in sources.items()
         ]
-        bar.total = sum(run.rows for run in runs)
+        bar.expect(sum(run.rows for run in runs))
         pages = sum(len(run.ends) for run in runs)
         size = sum(size for segment in sources for _, size in segment.files)
         room = memory * max(1, pages) // max(1, size)
@@ -188,7 +182,9 @@ def merge_segments(
     return BuiltSegment(
         uuid=uuid,
         column_id=index.field_ids[0],
-        details=details,
+        type_url=TYPE_URL,
+        details=details.encode(),
+        index_version=NEWEST_VERSION,
         dataset_version=snapshot.manifest.version,
         fragment_ids=fragment_ids,
         files=written,

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
+from uuid import uuid4
 
 import lance
 import pyarrow as pa
 from lance.indices import IndexConfig
 
+from ..conflicts import FASTER, with_retries
+from ..dataset_files import DatasetFiles
 from ..errors import InvalidArgumentError
-from ..manifest import read_manifest
+from ..fragment_choice import chosen_fragments
+from ..index_names import chosen_name, replaced
+from ..leftovers import mark
+from ..manifest import absolute, read_manifest
+from ..segment_commit import BuiltSegment, built_by_pylance, commit, removed_on_error
 from .parameters import NUM_BANDS, NUM_HASHES, SHINGLE_SIZE, MinHashParameters
 from .tokenizer import DEFAULT_TOKENIZER
 from .tokenizer_settings import tokenizer_of
@@ -51,11 +58,82 @@ def create_minhash_lsh(
     Bands of fewer than six values let in a noticeable share of unrelated rows where a table has
     billions of them (section Index Details).
 
+    Where another writer compacts the table or creates an index of the same name meanwhile, the
+    build begins again from the new version, up to three times.
+
     Raises `InvalidArgumentError` for a parameter out of its range, a tokenizer setting that
     Lance ignores, refuses or cannot record, a column that is not there or holds no text, and
-    for a name in use without `replace`. Whatever else pylance raises (a failed write, a lost
-    race) comes through.
+    for a name in use without `replace`, and `LanceIndexError` where other writers were faster
+    every time. Whatever else pylance raises (a failed write) comes through.
     """
+    if name is not None and not isinstance(name, str):
+        raise InvalidArgumentError("name", name, "a name, or None for the column's name and _idx")
+
+    def attempt() -> None:
+        config = _config(dataset, column, num_hashes, num_bands, shingle_size, tokenizer)
+        manifest = read_manifest(dataset)
+        chosen = chosen_name(manifest, column, name, replace)
+        if not manifest.fragments:
+            # There is nothing that pylance would build apart.
+            dataset.create_scalar_index(column, config, name=chosen, replace=replace)
+            return
+        with removed_on_error(dataset) as written:
+            segment = build_minhash_segment(
+                dataset,
+                column,
+                num_hashes=num_hashes,
+                num_bands=num_bands,
+                shingle_size=shingle_size,
+                tokenizer=tokenizer,
+            )
+            written.append(segment.uuid)
+            commit(dataset, chosen, (segment,), replaced(manifest, chosen))
+
+    with_retries(dataset, attempt, f"the index on {column!r} was not created: {FASTER}")
+
+
+def build_minhash_segment(
+    dataset: lance.LanceDataset,
+    column: str,
+    *,
+    fragment_ids: Collection[int] | None = None,
+    num_hashes: int = NUM_HASHES,
+    num_bands: int = NUM_BANDS,
+    shingle_size: int = SHINGLE_SIZE,
+    tokenizer: Mapping[str, Any] | None = None,
+) -> BuiltSegment:
+    """Write the files of one segment over some fragments, or all, without committing it.
+
+    It is marked as being built by this process until it is committed. Raises
+    `InvalidArgumentError` as `create_minhash_lsh` does, and for fragments that are not in the
+    table; after any failure the files are removed again.
+    """
+    config = _config(dataset, column, num_hashes, num_bands, shingle_size, tokenizer)
+    chosen = chosen_fragments(dataset, fragment_ids)
+    uuid = str(uuid4())
+    with removed_on_error(dataset, uuid):
+        mark(DatasetFiles.at(dataset, absolute(dataset.uri)), uuid)
+        return built_by_pylance(
+            dataset.create_index_uncommitted(
+                column,
+                config,
+                # Not that of the index, which pylance would not have twice.
+                name=uuid,
+                fragment_ids=[fragment.fragment_id for fragment in chosen],
+                index_uuid=uuid,
+            )
+        )
+
+
+def _config(
+    dataset: lance.LanceDataset,
+    column: str,
+    num_hashes: int,
+    num_bands: int,
+    shingle_size: int,
+    tokenizer: Mapping[str, Any] | None,
+) -> IndexConfig:
+    """The parameters for pylance; `InvalidArgumentError` where they do not fit the column."""
     MinHashParameters(
         num_hashes,
         num_bands,
@@ -68,14 +146,6 @@ def create_minhash_lsh(
     kind = dataset.schema.field(column).type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise InvalidArgumentError("column", f"{column}: {kind}", "a column of texts")
-    if name is not None and (not isinstance(name, str) or not name):
-        raise InvalidArgumentError("name", name, "a name, or None for Lance's own choice")
-    if not replace:
-        taken = name if name is not None else f"{column}_idx"
-        if any(index.name == taken for index in read_manifest(dataset).indexes):
-            raise InvalidArgumentError(
-                "name", taken, "a name that no index has yet, or replace=True"
-            )
     parameters: dict[str, Any] = {
         "num_hashes": num_hashes,
         "num_bands": num_bands,
@@ -83,6 +153,4 @@ def create_minhash_lsh(
     }
     if tokenizer is not None:
         parameters["tokenizer"] = dict(tokenizer)
-    dataset.create_scalar_index(
-        column, IndexConfig("minhashlsh", parameters=parameters), name=name, replace=replace
-    )
+    return IndexConfig("minhashlsh", parameters=parameters)

@@ -26,11 +26,11 @@ SIGNATURE: Final = "signature"
 BAND_KEY: Final = "band_key"
 DOC_ID: Final = "doc_id"
 
-_DETAILS: Final = "minhash_lsh_details"
-_VERSION: Final = "minhash_lsh_index_version"
-_NUM_DOCS: Final = "minhash_lsh_num_docs"
-_PAGE_ROWS: Final = "minhash_lsh_page_rows"
-_PAGE_TABLE: Final = "minhash_lsh_page_table_buffer"
+DETAILS: Final = "minhash_lsh_details"
+VERSION: Final = "minhash_lsh_index_version"
+NUM_DOCS: Final = "minhash_lsh_num_docs"
+PAGE_ROWS: Final = "minhash_lsh_page_rows"
+PAGE_TABLE: Final = "minhash_lsh_page_table_buffer"
 _ENTRY_BYTES: Final = 8
 
 
@@ -96,14 +96,14 @@ def _open(segment: IndexSegment, files: DatasetFiles, folder: str, key: tuple[st
     bands = OpenFile(files, f"{folder}/{BANDS}", size=sizes.get(BANDS))
     _check_file(segment, signatures, _signatures_schema(parameters.num_hashes), details)
     _check_file(segment, bands, _BANDS_SCHEMA, details)
-    page_rows = _number(bands, _PAGE_ROWS)
+    page_rows = _number(bands, PAGE_ROWS)
     if page_rows < 1:
-        raise CorruptIndexError(bands.path, f"{_PAGE_ROWS} is {page_rows}, and not positive")
-    num_docs = _number(bands, _NUM_DOCS)
+        raise CorruptIndexError(bands.path, f"{PAGE_ROWS} is {page_rows}, and not positive")
+    num_docs = _number(bands, NUM_DOCS)
     if num_docs != signatures.num_rows:
         raise CorruptIndexError(
             bands.path,
-            f"{_NUM_DOCS} is {num_docs}, and {SIGNATURES} has {signatures.num_rows} rows",
+            f"{NUM_DOCS} is {num_docs}, and {SIGNATURES} has {signatures.num_rows} rows",
         )
     table = _page_table(bands, page_rows)
     return Segment(key, files, folder, parameters, signatures, bands, num_docs, page_rows, table)
@@ -134,12 +134,12 @@ def _check_file(
         described, wanted = _described(file.schema), _described(schema)
         raise CorruptIndexError(file.path, f"its columns are {described}, and not {wanted}")
     try:
-        recorded = decode_details(bytes.fromhex(_metadata(file, _DETAILS)))
+        recorded = decode_details(bytes.fromhex(_metadata(file, DETAILS)))
     except ValueError as error:
-        raise CorruptIndexError(file.path, f"{_DETAILS}: {error}") from error
+        raise CorruptIndexError(file.path, f"{DETAILS}: {error}") from error
     if recorded != details:
-        raise CorruptIndexError(file.path, f"{_DETAILS} are not the details of the index")
-    version = _number(file, _VERSION)
+        raise CorruptIndexError(file.path, f"{DETAILS} are not the details of the index")
+    version = _number(file, VERSION)
     if version > NEWEST_VERSION:
         raise UnsupportedVersionError(
             segment.name,
@@ -170,11 +170,11 @@ def _number(file: OpenFile, name: str) -> int:
 
 def _page_table(bands: OpenFile, page_rows: int) -> npt.NDArray[np.uint64]:
     """Page Table: the global buffer with the largest key of every page."""
-    buffer = _number(bands, _PAGE_TABLE)
+    buffer = _number(bands, PAGE_TABLE)
     buffers = bands.global_buffer_sizes
     if buffer >= len(buffers):
         raise CorruptIndexError(
-            bands.path, f"{_PAGE_TABLE} is {buffer}, and the file has {len(buffers)} global buffers"
+            bands.path, f"{PAGE_TABLE} is {buffer}, and the file has {len(buffers)} global buffers"
         )
     if buffers[buffer] % _ENTRY_BYTES:
         raise CorruptIndexError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -55,9 +55,16 @@ def scanned_documents(column: str, snapshot: Snapshot, parameters: MinHashParame
 
 
 def signed_rows(
-    snapshot: Snapshot, column: str, fragment_ids: Sequence[int], parameters: MinHashParameters
+    snapshot: Snapshot,
+    column: str,
+    fragment_ids: Sequence[int],
+    parameters: MinHashParameters,
+    scanned: Callable[[int], object] = lambda _: None,
 ) -> SignedRows:
-    """The rows of fragments that have a signature, which is computed here."""
+    """The rows of fragments that have a signature, which is computed here.
+
+    `scanned` is told of the rows of the table, so many at once, as they are signed.
+    """
     procedure = SignatureProcedure.of(parameters)
     fragments = [snapshot.dataset.get_fragment(f) for f in fragment_ids]
     count = len(snapshot.live_rows(fragment_ids))
@@ -70,6 +77,7 @@ def signed_rows(
     end = 0
     for batch in scanner.to_batches():
         signed, found = procedure.sign(batch.column(0))
+        scanned(len(batch))
         here = slice(end, end + len(found))
         end = here.stop
         row_ids[here] = batch.column("_rowid").to_numpy()[signed]

@@ -102,6 +102,11 @@ def test_a_minhash_index(command: Command, tmp_path: Path) -> None:
     assert 0 < len(together) <= 8
     assert [len(row["signature"]) for row in signatures] == [32, 32]
     assert signatures[1]["_rowid"] == 1
+    assert command.succeed("check", docs).lines == [
+        "text_idx (MinHashLsh): 3 rows, 16 entries: sound"
+    ]
+    files[1].write_bytes(files[1].read_bytes()[:-8])
+    assert command("check", docs, "text_idx").code == 1
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from uuid import uuid4
 
 import lance
 import pyarrow as pa
@@ -20,6 +21,7 @@ from datafusion_lance.indexes.list_element.builder import (
 )
 from datafusion_lance.indexes.list_element.upkeep import optimize_list_element
 from datafusion_lance.indexes.manifest import read_indexes
+from datafusion_lance.indexes.owner import this_process
 
 ROWS = pa.table({"d": [[{"a": n}, {"a": n + 1}] for n in range(1000)]})
 
@@ -49,10 +51,15 @@ def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def age(folder: Path, seconds: int) -> None:
-    """Makes the mark in a folder so much older."""
-    mark = folder / MARK
-    mark.write_text(str(int(mark.read_text()) - seconds))
+def change(folder: Path, *, seconds: int = 0, owner: str | None = None) -> None:
+    """Makes the mark in a folder so much older, or that of another owner."""
+    made, _, process = (folder / MARK).read_text().partition(" ")
+    (folder / MARK).write_text(f"{int(made) - seconds} {process if owner is None else owner}")
+
+
+def elsewhere(owner: str) -> str:
+    """An ended process of a machine that was started at another time."""
+    return f"{uuid4()} {owner.split(' ', 1)[1]}"
 
 
 def kill(dataset: lance.LanceDataset, when: str) -> Path:
@@ -65,17 +72,74 @@ def kill(dataset: lance.LanceDataset, when: str) -> Path:
 
 
 @pytest.mark.parametrize("when", ["begun", "written"])
-def test_a_killed_build_is_removed_once_it_is_old(dataset: lance.LanceDataset, when: str) -> None:
+def test_a_killed_build_is_removed(dataset: lance.LanceDataset, when: str) -> None:
     folder = kill(dataset, when)
     # What pylance writes before a file is whole has a name that no listing shows.
     (folder / "page_data.lance#1").write_bytes(b"half")
 
-    assert remove_leftovers(dataset) == ()
-    assert folder.exists()
-    age(folder, KEPT_SECONDS + 60)
-
     assert remove_leftovers(dataset) == (folder.name,)
     assert folders(dataset) == []
+
+
+def test_one_of_another_machine_is_removed_once_it_is_old(dataset: lance.LanceDataset) -> None:
+    folder = kill(dataset, "written")
+    change(folder, owner=elsewhere(this_process()))
+
+    assert remove_leftovers(dataset) == ()
+    change(folder, seconds=KEPT_SECONDS + 60)
+
+    assert remove_leftovers(dataset) == (folder.name,)
+
+
+@pytest.mark.parametrize("owner", ["", "a b c", "a b c d", "-1"])
+def test_one_of_nobody_is_removed_once_it_is_old(dataset: lance.LanceDataset, owner: str) -> None:
+    folder = kill(dataset, "written")
+    change(folder, owner=owner)
+
+    assert remove_leftovers(dataset) == ()
+    change(folder, seconds=KEPT_SECONDS + 60)
+
+    assert remove_leftovers(dataset) == (folder.name,)
+
+
+def test_a_build_at_work_is_kept(dataset: lance.LanceDataset) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        folder = kill(dataset, "begun")
+        boot, namespace, *_ = this_process().split(" ")
+        began = Path(f"/proc/{other.pid}/stat").read_text().rpartition(")")[2].split()[19]
+        change(folder, owner=f"{boot} {namespace} {other.pid} {began}")
+
+        assert remove_leftovers(dataset) == ()
+
+        other.kill()
+        # Not waited for yet, and does nothing more.
+        while remove_leftovers(dataset) == ():
+            time.sleep(0.01)
+    assert folders(dataset) == []
+
+
+def test_one_that_was_killed_before_its_mark_was_there(dataset: lance.LanceDataset) -> None:
+    boot, namespace, _, began = this_process().split(" ")
+    owners = {"": False, this_process(): False, f"{boot} {namespace} {2**22 + 5} {began}": True}
+    for number, owner in enumerate(owners):
+        path = Path(dataset.uri) / "_indices" / f"{MARK} {number} {owner}".rstrip()
+        path.mkdir(parents=True)
+        (path / MARK).write_bytes(b"")
+
+    remove_leftovers(dataset)
+
+    kept = [path.name.split(" ")[1] for path in folders(dataset)]
+    assert kept == [str(n) for n, ended in enumerate(owners.values()) if not ended]
+    remove_leftovers(dataset, -1)
+    assert folders(dataset) == []
+
+
+def test_a_number_that_another_process_has_now(dataset: lance.LanceDataset) -> None:
+    folder = kill(dataset, "begun")
+    *process, began = this_process().split(" ")
+    change(folder, owner=" ".join([*process, str(int(began) - 1)]))
+
+    assert remove_leftovers(dataset) == (folder.name,)
 
 
 def test_a_finished_build_leaves_no_mark(dataset: lance.LanceDataset) -> None:
@@ -129,7 +193,7 @@ def test_what_others_left_is_theirs(dataset: lance.LanceDataset) -> None:
 
 def test_upkeep_removes_them(dataset: lance.LanceDataset) -> None:
     old, new = kill(dataset, "written"), kill(dataset, "written")
-    age(old, KEPT_SECONDS + 60)
+    change(new, owner=elsewhere(this_process()))
     session = LanceSessionContext()
     session.register_lance("t", dataset.uri)
     session.create_lance_index("t", "d", "LIST_ELEMENT", keys=["a"])
@@ -138,4 +202,4 @@ def test_upkeep_removes_them(dataset: lance.LanceDataset) -> None:
 
     assert not old.exists()
     assert new.exists()
-    assert int((new / MARK).read_text()) == pytest.approx(time.time(), abs=600)
+    assert int((new / MARK).read_text().split()[0]) == pytest.approx(time.time(), abs=600)

@@ -176,6 +176,7 @@ def test_an_index_without_record_answers_right_or_not_at_all(
     """As another writer builds it, who knows nothing of this package's record."""
     dataset = table(tmp_path / "t", stable)
     built = build_segment(dataset, "d", ["label"], progress=False)
+    details = ListElementIndexDetails.decode(built.details)
     segment = Index(
         uuid=built.uuid,
         name="d_idx",
@@ -184,7 +185,7 @@ def test_an_index_without_record_answers_right_or_not_at_all(
         fragment_ids=set(built.fragment_ids),  # pyright: ignore[reportArgumentType]
         index_version=0,
         files=[IndexFile(*file) for file in built.files],
-        index_details=(TYPE_URL, replace(built.details, built=None).encode()),
+        index_details=(TYPE_URL, replace(details, built=None).encode()),
     )
     operation = lance.LanceOperation.CreateIndex([segment], [])
     dataset = lance.LanceDataset.commit(dataset, operation, read_version=dataset.version)
