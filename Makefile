@@ -4,13 +4,15 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# DataFusion 54, the one that takes pylance's own table provider, for one peer of the benchmarks.
+FFI_VENV := .venv-ffi
 
 # pylance warns of each index type that it does not know, whenever it opens such a table.
 export LANCE_LOG ?= error
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test fuzz lint format bench clean
+.PHONY: help demo test fuzz lint format bench plots clean
 
 help:
 	@echo "make demo    index Python's standard library and query it"
@@ -18,7 +20,8 @@ help:
 	@echo "make fuzz    random tables and statements against plain DataFusion: FUZZ_SECONDS=600 FUZZ_SEED=1"
 	@echo "make lint    ruff and pyright"
 	@echo "make format  let ruff rewrite the files"
-	@echo "make bench   timings against other readers of the same table"
+	@echo "make bench   timings against other readers of the same tables: BENCH='--quick', or '--help' for all"
+	@echo "make plots   draw the last timings into docs/"
 	@echo "make clean   remove the virtual environment and what tools left behind"
 
 demo: $(VENV)/.installed
@@ -42,16 +45,19 @@ format: $(VENV)/.test
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: $(VENV)/.bench
-	@$(BIN)/python benchmarks/label_list.py
-	@$(BIN)/python benchmarks/list_element.py
-	@$(BIN)/python benchmarks/list_element_build.py
-	@$(BIN)/python benchmarks/any_element.py
-	@$(BIN)/python benchmarks/minhash_search.py
-	@$(BIN)/python benchmarks/minhash_pairs.py
+# The same hits are looked for in the larger tables. The report goes where the tables are not.
+ROWS ?= 1000000 10000000
+BENCH_REPORT ?= benchmarks/report.json
+bench: $(VENV)/.bench $(FFI_VENV)/.installed
+	@$(BIN)/python benchmarks/bench.py --rows $(ROWS) --ffi $(FFI_VENV)/bin/python \
+	    --json $(BENCH_REPORT) $(BENCH)
+
+plots: $(VENV)/.bench
+	@$(BIN)/python benchmarks/plots.py $(BENCH_REPORT)
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .hypothesis .pytest_cache .ruff_cache benchmarks/.tables
+	rm -rf $(VENV) $(FFI_VENV) build dist *.egg-info .hypothesis .pytest_cache .ruff_cache
+	rm -rf benchmarks/.tables $(BENCH_REPORT)
 
 $(VENV)/.installed: pyproject.toml
 	@for python in $(PYTHON) python3.11 python3.12 python3.13 python3; do \
@@ -68,4 +74,10 @@ $(VENV)/.test: $(VENV)/.installed
 
 $(VENV)/.bench: $(VENV)/.installed
 	@$(PIP) --editable '.[bench]'
+	@touch $@
+
+$(FFI_VENV)/.installed: $(VENV)/.installed
+	@$(BIN)/python -m venv --clear $(FFI_VENV)
+	@$(FFI_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+	    'datafusion>=54,<55' 'pylance>=14.0.2,<15'
 	@touch $@

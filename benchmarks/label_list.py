@@ -1,14 +1,14 @@
-"""`array_has` on a million rows: datafusion-lance beside other readers of the same Lance table.
+"""Rows by a label: datafusion-lance beside other readers of the same Lance table.
 
-    python benchmarks/label_list.py [--rows N] [--runs N] [--tables FOLDER] [--json FILE]
-
-Each contender reads the same files, its caches warm, in turns with the others. Before anything is
-timed, all have to give the same answer.
+Lance and DataFusion are asked with `array_has_any`, DuckDB and Polars in the form that is fastest
+there. Each contender reads the same files. Before anything is timed, all give the same answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,33 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from cold import first_runs
 from datafusion_lance.engine import LanceSessionContext
-from measure import Timing, command_line, interleaved, print_ratios, print_versions, write_report
-from tables import FOLDER, images
+from ffi_process import FFI, FfiProcess, FfiStatement
+from report import Case, Goal
+from turns import Contender, Here, in_turns
 
-OURS = "datafusion-lance"
-FEW, MANY = 118, 354_000  # rows in a million
+GROUP = "label list"
+OURS, SCAN, SQL = "datafusion-lance", "pylance scan", "pylance ds.sql"
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """`SELECT wanted`, which is a column, `*` or `count(*)`, of the rows that have a label."""
+
+    wanted: str
+    label: str
+
+    @property
+    def counts(self) -> bool:
+        return self.wanted == "count(*)"
+
+    @property
+    def condition(self) -> str:
+        return f"array_has_any(tags, ['{self.label}'])"
+
+    def sql(self, table: str = "images", condition: str | None = None) -> str:
+        return f"SELECT {self.wanted} FROM {table} WHERE {condition or self.condition}"
 
 
 def label_nearest(dataset: lance.LanceDataset, rows: int) -> tuple[str, int]:
@@ -36,47 +57,59 @@ def label_nearest(dataset: lance.LanceDataset, rows: int) -> tuple[str, int]:
     return counts["label"][nearest].as_py(), int(hits[nearest])
 
 
-def contenders(path: Path, label: str, count: bool) -> dict[str, Callable[[], Any]]:
-    """By name, what gives the ids (or, with `count`, the number) of the rows that have `label`."""
-    wanted = "count(*)" if count else "id"
-    condition = f"array_has(tags, '{label}')"
+def session(path: Path, lookup: Lookup, *, use_indexes: bool) -> Callable[[], pa.Table]:
+    context = LanceSessionContext(use_indexes=use_indexes)
+    context.register_lance("images", path)
+    return lambda: context.sql(lookup.sql()).to_arrow_table()
+
+
+def pylance(path: Path, lookup: Lookup) -> Callable[[], pa.Table | int]:
     dataset = lance.dataset(path)
-    session = LanceSessionContext()
-    session.register_lance("images", path)
-    scanning = LanceSessionContext(use_indexes=False)
-    scanning.register_lance("images", path)
-    duck = duckdb.connect()
-    duck.register("images", dataset)
-    has_label = pl.col("tags").list.contains(label)
+    if lookup.counts:
+        return lambda: dataset.count_rows(lookup.condition)
+    columns = None if lookup.wanted == "*" else [lookup.wanted]
+    return lambda: dataset.to_table(columns=columns, filter=lookup.condition)
 
-    def ours(session: LanceSessionContext) -> pa.Table:
-        return session.sql(f"SELECT {wanted} FROM images WHERE {condition}").to_arrow_table()
 
-    def pylance() -> pa.Table | int:
-        if count:
-            return dataset.count_rows(condition)
-        return dataset.to_table(columns=["id"], filter=condition)
+def pylance_sql(path: Path, lookup: Lookup) -> Callable[[], pa.Table]:
+    dataset = lance.dataset(path)
 
-    def pylance_sql() -> pa.Table:
-        query = dataset.sql(f"SELECT {wanted} FROM dataset WHERE {condition}").build()
+    def asked() -> pa.Table:
+        query = dataset.sql(lookup.sql("dataset")).build()
         return pa.Table.from_batches(query.to_batch_records())
 
-    def duckdb_scan() -> pa.Table:
-        sql = f"SELECT {wanted} FROM images WHERE list_contains(tags, '{label}')"
-        return duck.sql(sql).to_arrow_table()
+    return asked
 
-    def polars_scan() -> pa.Table:
-        rows = pl.scan_pyarrow_dataset(dataset).filter(has_label)
-        return rows.select(pl.len() if count else pl.col("id")).collect().to_arrow()
 
-    return {
-        OURS: lambda: ours(session),
-        "pylance scan": pylance,
-        "pylance ds.sql": pylance_sql,
-        "DataFusion, no index": lambda: ours(scanning),
-        "DuckDB": duckdb_scan,
-        "Polars": polars_scan,
-    }
+def duckdb_scan(path: Path, lookup: Lookup) -> Callable[[], pa.Table]:
+    duck = duckdb.connect()
+    duck.register("images", lance.dataset(path))
+    sql = lookup.sql(condition=f"list_contains(tags, '{lookup.label}')")
+    return lambda: duck.sql(sql).to_arrow_table()
+
+
+def polars_scan(path: Path, lookup: Lookup) -> Callable[[], pa.Table]:
+    dataset = lance.dataset(path)
+    wanted = pl.len() if lookup.counts else pl.col(lookup.wanted)
+
+    def asked() -> pa.Table:
+        rows = pl.scan_pyarrow_dataset(dataset)
+        has_label = pl.col("tags").list.contains(lookup.label)
+        return rows.filter(has_label).select(wanted).collect().to_arrow()
+
+    return asked
+
+
+OPENERS: dict[str, Callable[[Path, Lookup], Callable[[], Any]]] = {
+    OURS: partial(session, use_indexes=True),
+    SCAN: pylance,
+    SQL: pylance_sql,
+    "DataFusion, no index": partial(session, use_indexes=False),
+    "DuckDB": duckdb_scan,
+    "Polars": polars_scan,
+}
+INDEXED = (OURS, SCAN, SQL)
+"""Those that use the index; only they are timed cold, since it is nothing to a scan."""
 
 
 def answer(result: pa.Table | int) -> list[int]:
@@ -86,35 +119,51 @@ def answer(result: pa.Table | int) -> list[int]:
     return np.sort(result.column(0).to_numpy()).tolist()
 
 
-def run(path: Path, runs: int) -> dict[str, dict[str, Timing]]:
-    """Timings by case and contender."""
+def contenders(path: Path, lookup: Lookup, ffi: FfiProcess | None) -> dict[str, Contender]:
+    """By name, what gives the rows, with its caches warm."""
+    competing: dict[str, Contender] = {
+        name: Here(opener(path, lookup)) for name, opener in OPENERS.items()
+    }
+    if ffi is not None:
+        competing[FFI] = FfiStatement(ffi, lookup.sql())
+    expected = answer(competing[OURS].answer())
+    for name, contender in competing.items():
+        if answer(contender.answer()) != expected:
+            raise AssertionError(f"{name} differs on {lookup}")
+    return competing
+
+
+def lookups(path: Path, shares: Mapping[tuple[str, int], Goal | None]) -> Iterator[tuple[Any, ...]]:
+    """The lookups, their titles and goals; a share is of a million rows."""
     dataset = lance.dataset(path)
     rows = dataset.count_rows()
-    print(f"{rows:,} rows in {len(dataset.get_fragments())} fragments, {path}")
-    timings = {}
-    for share in (FEW, MANY):
+    for (wanted, share), goal in shares.items():
         label, hits = label_nearest(dataset, share * rows // 1_000_000)
-        for count in (False, True):
-            title = f"{'COUNT(*)' if count else 'id'} where array_has: {hits:,} rows"
-            competing = contenders(path, label, count)
-            expected = answer(competing[OURS]())
-            assert (expected == [hits]) if count else (len(expected) == hits), title
-            for name, contender in competing.items():
-                assert answer(contender()) == expected, f"{name} differs on {title}"
-            timings[title] = interleaved(competing, runs)
-            print_ratios(title, timings[title], OURS)
-    return timings
+        columns = "all columns" if wanted == "*" else wanted
+        yield Lookup(wanted, label), f"{columns}, {hits:,} of {rows:,} rows", goal
 
 
-def main() -> None:
-    arguments = command_line("array_has on a Lance table", runs=41)
-    arguments.add_argument("--rows", type=int, default=1_000_000)
-    arguments.add_argument("--tables", type=Path, default=FOLDER, help="where tables are kept")
-    given = arguments.parse_args()
-    print_versions()
-    timings = run(images(given.rows, given.tables), given.runs)
-    write_report(given.json, timings)
+NARROW = {
+    ("id", 118): Goal(1.3, SCAN),
+    ("count(*)", 118): None,
+    ("id", 354_000): Goal(0.5),
+    ("count(*)", 354_000): Goal(0.15, SQL),
+}
+WIDE = {("*", 3_981): Goal(1.0)}
 
 
-if __name__ == "__main__":
-    main()
+def cases(
+    path: Path,
+    shares: Mapping[tuple[str, int], Goal | None],
+    runs: int,
+    cold_runs: int,
+    ffi: FfiProcess | None,
+    group: str = GROUP,
+) -> Iterator[Case]:
+    """Warm, and for those that use an index cold."""
+    for lookup, title, goal in lookups(path, shares):
+        competing = contenders(path, lookup, ffi)
+        yield Case(group, title, in_turns(competing, runs), OURS, goal)
+        if cold_runs:
+            openers = {name: partial(OPENERS[name], path, lookup) for name in INDEXED}
+            yield Case(group, title, first_runs(openers, cold_runs), OURS, caches="cold")

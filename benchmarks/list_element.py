@@ -1,18 +1,14 @@
-"""`any_element` on a million rows: datafusion-lance beside other readers of the same Lance table.
+"""Rows by an element: datafusion-lance beside other readers of the same Lance table.
 
-    python benchmarks/list_element.py [--rows N ...] [--runs N] [--tables FOLDER] [--json FILE]
-
-With several `--rows` the same numbers of hits are looked for in tables of several sizes. Each
-contender reads the same files, its caches warm, in turns with the others. Before anything is
-timed, all have to give the same answer.
+Nothing else has an index that answers it. Before anything is timed, all give the same answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import lance
@@ -21,13 +17,17 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cold import first_runs
 from datafusion_lance.engine import LanceSessionContext
-from measure import Timing, command_line, interleaved, print_ratios, print_versions, write_report
-from tables import FOLDER, images
+from report import Case, Goal
+from tables import images
+from turns import Here, in_turns
 
+GROUP = "list element"
 OURS = "datafusion-lance"
-HITS = (30, 250)
 INDEX = "detections_idx"
+GOALS = {30: Goal(1 / 60), 250: Goal(1 / 30)}
+GROWTH = Goal(1.3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,11 @@ class Condition:
 
     label: str
     bound: float
+
+    @property
+    def sql(self) -> str:
+        predicate = f"label = ''{self.label}'' AND confidence > {self.bound!r}"
+        return f"SELECT id FROM images WHERE any_element(detections, '{predicate}')"
 
 
 def condition_of(dataset: lance.LanceDataset, hits: int) -> Condition:
@@ -51,89 +56,85 @@ def condition_of(dataset: lance.LanceDataset, hits: int) -> Condition:
     return Condition(label, bound)
 
 
-def contenders(path: Path, condition: Condition) -> dict[str, Callable[[], Any]]:
-    """By name, what gives the ids of the rows with an element that meets the condition."""
-    dataset = lance.dataset(path)
-    session = LanceSessionContext()
-    session.register_lance("images", path)
-    scanning = LanceSessionContext(use_indexes=False)
-    scanning.register_lance("images", path)
+def session(path: Path, condition: Condition, *, use_indexes: bool) -> Callable[[], pa.Table]:
+    context = LanceSessionContext(use_indexes=use_indexes)
+    context.register_lance("images", path)
+    return lambda: context.sql(condition.sql).to_arrow_table()
+
+
+def duckdb_scan(path: Path, condition: Condition) -> Callable[[], pa.Table]:
     duck = duckdb.connect()
-    duck.register("images", dataset)
-    label, bound = condition.label, condition.bound
+    duck.register("images", lance.dataset(path))
+    found = f"lambda x: x.label = '{condition.label}' AND x.confidence > {condition.bound!r}"
+    query = f"SELECT id FROM images WHERE len(list_filter(detections, {found})) > 0"
+    return lambda: duck.sql(query).to_arrow_table()
+
+
+def polars_scan(path: Path, condition: Condition) -> Callable[[], pa.Table]:
+    dataset = lance.dataset(path)
     element = pl.element().struct
-    meets = (element.field("label") == label) & (element.field("confidence") > bound)
+    meets = (element.field("label") == condition.label) & (
+        element.field("confidence") > condition.bound
+    )
 
-    def ours(session: LanceSessionContext) -> pa.Table:
-        predicate = f"label = ''{label}'' AND confidence > {bound!r}"
-        query = f"SELECT id FROM images WHERE any_element(detections, '{predicate}')"
-        return session.sql(query).to_arrow_table()
-
-    def duckdb_scan() -> pa.Table:
-        found = f"lambda x: x.label = '{label}' AND x.confidence > {bound!r}"
-        query = f"SELECT id FROM images WHERE len(list_filter(detections, {found})) > 0"
-        return duck.sql(query).to_arrow_table()
-
-    def polars_scan() -> pa.Table:
+    def asked() -> pa.Table:
         rows = pl.scan_pyarrow_dataset(dataset).filter(
             pl.col("detections").list.eval(meets).list.any()
         )
         return rows.select("id").collect().to_arrow()
 
-    return {
-        OURS: lambda: ours(session),
-        "DataFusion, no index": lambda: ours(scanning),
-        "DuckDB": duckdb_scan,
-        "Polars": polars_scan,
-    }
+    return asked
+
+
+OPENERS: dict[str, Callable[[Path, Condition], Callable[[], pa.Table]]] = {
+    OURS: partial(session, use_indexes=True),
+    "DataFusion, no index": partial(session, use_indexes=False),
+    "DuckDB": duckdb_scan,
+    "Polars": polars_scan,
+}
 
 
 def indexed(rows: int, folder: Path) -> Path:
     """The path of the table of `rows` rows, with a list element index on `detections`."""
     path = images(rows, folder)
-    session = LanceSessionContext()
-    session.register_lance("images", path)
-    session.create_lance_index(
-        "images",
-        "detections",
-        "LIST_ELEMENT",
-        keys=["label", "confidence"],
-        name=INDEX,
-        replace=True,
-    )
+    context = LanceSessionContext()
+    context.register_lance("images", path)
+    if INDEX not in context.lance_indexes("images").to_pydict()["name"]:
+        context.create_lance_index(
+            "images", "detections", "LIST_ELEMENT", keys=["label", "confidence"], progress=False
+        )
     return path
 
 
-def run(path: Path, runs: int) -> dict[str, dict[str, Timing]]:
-    """Timings by case and contender."""
+def ids(found: pa.Table) -> list[int]:
+    return np.sort(found["id"].to_numpy()).tolist()
+
+
+def cases(path: Path, runs: int, cold_runs: int) -> Iterator[Case]:
+    """Warm beside scans; cold beside the one that has its index ready at once, DataFusion."""
     dataset = lance.dataset(path)
     rows = dataset.count_rows()
-    print(f"{rows:,} rows in {len(dataset.get_fragments())} fragments, {path}")
-    timings = {}
-    for hits in HITS:
-        title = f"id where any_element: {hits} elements in {rows:,} rows"
-        competing = contenders(path, condition_of(dataset, hits))
-        expected = np.sort(competing[OURS]()["id"].to_numpy()).tolist()
+    for hits, goal in GOALS.items():
+        condition = condition_of(dataset, hits)
+        title = f"{hits} elements of {rows:,} rows"
+        competing = {name: Here(opener(path, condition)) for name, opener in OPENERS.items()}
+        expected = ids(competing[OURS].answer())
         assert 0.9 * hits <= len(expected) <= hits, title
         for name, contender in competing.items():
-            found = np.sort(contender()["id"].to_numpy()).tolist()
-            assert found == expected, f"{name} differs on {title}"
-        timings[title] = interleaved(competing, runs)
-        print_ratios(title, timings[title], OURS)
-    return timings
+            assert ids(contender.answer()) == expected, f"{name} differs on {title}"
+        yield Case(GROUP, title, in_turns(competing, runs), OURS, goal)
+        if cold_runs:
+            openers = {name: partial(opener, path, condition) for name, opener in OPENERS.items()}
+            yield Case(GROUP, title, first_runs(openers, cold_runs), OURS, caches="cold")
 
 
-def main() -> None:
-    arguments = command_line("any_element on a Lance table", runs=41)
-    arguments.add_argument("--rows", type=int, nargs="+", default=[1_000_000])
-    arguments.add_argument("--tables", type=Path, default=FOLDER, help="where tables are kept")
-    given = arguments.parse_args()
-    print_versions()
-    timings: dict[str, dict[str, Timing]] = {}
-    for rows in given.rows:
-        timings |= run(indexed(rows, given.tables), given.runs)
-    write_report(given.json, timings)
-
-
-if __name__ == "__main__":
-    main()
+def growth_cases(small: Path, large: Path, runs: int) -> Iterator[Case]:
+    """As many hits in a large table beside itself in a small one."""
+    datasets = [lance.dataset(path) for path in (small, large)]
+    few, many = (f"{dataset.count_rows():,} rows" for dataset in datasets)
+    for hits in GOALS:
+        competing = {
+            name: Here(session(path, condition_of(dataset, hits), use_indexes=True))
+            for name, path, dataset in zip((few, many), (small, large), datasets, strict=True)
+        }
+        yield Case(GROUP, f"{hits} elements of {many}", in_turns(competing, runs), many, GROWTH)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import resource
-import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -22,24 +20,20 @@ def most_memory(prepare: Callable[..., Callable[[], Any]], *arguments: Any) -> i
 
 def _memory_of(prepare: Callable[..., Callable[[], Any]], arguments: tuple[Any, ...]) -> int:
     run = prepare(*arguments)
-    before = _resident()
-    most = before
-    done = threading.Event()
-
-    def watch() -> None:
-        nonlocal most
-        while not done.wait(0.005):
-            most = max(most, _resident())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
+    _RESET.write_text("5", encoding="ascii")
+    before = _memory()
     run()
-    done.set()
-    watcher.join()
-    return most - before
+    after = _memory()
+    files = after["RssFile"] - before["RssFile"]
+    return max(after["VmHWM"] - before["VmRSS"] - files, 0)
 
 
-def _resident() -> int:
-    """Bytes in memory, without those of mapped files, which the system can take back."""
-    _, resident, shared = Path("/proc/self/statm").read_text(encoding="ascii").split()[:3]
-    return (int(resident) - int(shared)) * resource.getpagesize()
+_RESET = Path("/proc/self/clear_refs")
+"""Lets the most that the process has ever had in memory begin anew, at what it has now."""
+
+
+def _memory() -> dict[str, int]:
+    """Bytes in memory: now, at most, and of mapped files, which the system can take back."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    fields = (line.split() for line in lines if line.startswith(("VmHWM", "VmRSS", "RssFile")))
+    return {name.rstrip(":"): int(size) * 1024 for name, size, _ in fields}
