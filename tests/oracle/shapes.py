@@ -195,7 +195,8 @@ _UNNESTS = _all(
     "SELECT key, unnest(a) AS label FROM t WHERE {p}",
     "SELECT label, count(*) AS rows FROM (SELECT unnest(a) AS label, n FROM t WHERE {p}) "
     "WHERE n < 4 GROUP BY label HAVING count(*) > 1",
-    "SELECT t.key, w.i FROM t CROSS JOIN unnest([1, 2]) AS w(i) WHERE {t.p} AND t.n = w.i",
+    "SELECT t.key, w.i FROM t CROSS JOIN (SELECT unnest([1, 2]) AS i) AS w "
+    "WHERE {t.p} AND t.n = w.i",
     "SELECT key, unnest(d) AS element FROM t WHERE {p} AND n = 2",
 )
 
