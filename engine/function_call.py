@@ -10,6 +10,7 @@ from datafusion import SessionContext
 from datafusion.expr import Expr
 
 from ..indexes.errors import InvalidArgumentError
+from .filter_memory import FilterMemory
 from .own_thread import in_own_thread
 from .registry import RegisteredTable, find_table
 
@@ -19,13 +20,15 @@ class FunctionCall:
     """The `arguments`, and the session in which they mean something.
 
     DataFusion waits for the call on its thread, where the session is not to be used. `known`
-    are tables that have been looked up before.
+    are tables that have been looked up before, `filters` what was planned before in the same
+    state of the session; None where that is not known.
     """
 
     arguments: Sequence[Expr]
     session: SessionContext
     use_indexes: bool
     known: Mapping[str, RegisteredTable] = field(default_factory=dict)
+    filters: FilterMemory | None = None
 
     def table(self, name: str) -> RegisteredTable:
         """The Lance table of that name; raises InvalidArgumentError where there is none."""

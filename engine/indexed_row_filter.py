@@ -57,6 +57,10 @@ class IndexedFilter:
         """The names of the indexes that are asked, in order."""
         return tuple(sorted(index.name for index in self._query.indexes))
 
+    def again(self) -> IndexedFilter:
+        """The same filter, for which no index has been searched yet."""
+        return IndexedFilter(self._snapshot, self._query, self._covered, self._rest, self._whole)
+
     def passing(self, rows: RowSet) -> RowSet:
         """Those of `rows` that pass; raises what the search or the evaluation raises."""
         if len(rows) < _WORTH_A_SEARCH and self._found is None:

@@ -102,9 +102,12 @@ def _creating(table: RegisteredTable, column: str) -> str:
 def _filter(
     arguments: SearchArguments, table: RegisteredTable, call: FunctionCall
 ) -> RowFilter | None:
-    text, session = arguments.filter, call.session
+    text, session, memory = arguments.filter, call.session, call.filters
     if text is None:
         return None
+    known = None if memory is None else memory.get(arguments.table, text, table)
+    if known is not None:
+        return known
 
     def planned() -> RowFilter:
         scanned = session.table(arguments.table)
@@ -112,7 +115,11 @@ def _filter(
         predicate = parse_expression(
             scanned, text, session, AnyElementStatements(), MinHashStatements()
         )
-        return filter_of(table, scanned, predicate, session, use_indexes=call.use_indexes)
+        made = filter_of(table, scanned, predicate, session, use_indexes=call.use_indexes)
+        if memory is not None:
+            plan = scanned.filter(predicate).logical_plan()
+            memory.put(arguments.table, text, table, made, plan)
+        return made
 
     try:
         return in_own_thread(planned)

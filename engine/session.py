@@ -36,6 +36,7 @@ from .environment import execution_of
 from .execution import Execution, explains, is_query, writes
 from .explain import explain_statement
 from .explain_calls import calls_alone
+from .filter_memory import FilterMemory
 from .filter_pushdown import is_inexpressible, leaving_filters
 from .function_scan import FunctionScan
 from .index_check import check_index
@@ -79,9 +80,10 @@ def _wrap(name: str, method: Method) -> Method:
 
 @dataclass(frozen=True, slots=True)
 class _Remembered:
-    """What serves as long as the session stays as it is: past plans, and copies of it."""
+    """What serves as long as the session stays as it is: what was planned, and copies of it."""
 
     plans: PlanMemory
+    filters: FilterMemory
     readers: Readers
 
 
@@ -141,7 +143,7 @@ class LanceSessionContext(SessionContext):
         # It must not hold the session itself, which would then outlive its last use.
         context = self.undisclosed
         self._state = SessionState(
-            lambda: _Remembered(PlanMemory(), Readers(context)), shared=shared
+            lambda: _Remembered(PlanMemory(), FilterMemory(), Readers(context)), shared=shared
         )
         self._any_element = AnyElementStatements()
         self._minhash = MinHashStatements()
@@ -463,7 +465,13 @@ class LanceSessionContext(SessionContext):
     def _planning(self, query: str = "") -> Iterator[None]:
         """Calls of table functions in it are this session's, and raise their own errors."""
         tables = called_tables(query, self.undisclosed)
-        with calling(self.use_indexes, tables), watch(FunctionScan) as run, own_errors(run):
+        remembered = self._state.remembered
+        filters = None if remembered is None else remembered.filters
+        with (
+            calling(self.use_indexes, tables, filters),
+            watch(FunctionScan) as run,
+            own_errors(run),
+        ):
             yield
 
     def _changed(self) -> None:

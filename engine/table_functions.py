@@ -15,6 +15,7 @@ from datafusion.catalog import Table
 from datafusion.expr import Expr
 
 from ..indexes.errors import LanceIndexError
+from .filter_memory import FilterMemory
 from .function_call import FunctionCall, named_table
 from .function_scan import FunctionScan
 from .minhash_arguments import SEARCH
@@ -40,6 +41,7 @@ class _Statement:
 
     use_indexes: bool
     tables: Mapping[str, RegisteredTable]
+    filters: FilterMemory | None
     error: LanceIndexError | None = None
 
 
@@ -48,16 +50,19 @@ _STATEMENT: ContextVar[_Statement | None] = ContextVar("lance_statement", defaul
 
 @contextmanager
 def calling(
-    use_indexes: bool, tables: Mapping[str, RegisteredTable] = MappingProxyType({})
+    use_indexes: bool,
+    tables: Mapping[str, RegisteredTable] = MappingProxyType({}),
+    filters: FilterMemory | None = None,
 ) -> Iterator[None]:
     """Lets calls that are planned on this thread meanwhile use indexes or not.
 
-    `tables` spares them looking up the tables of those names.
+    `tables` spares them looking up the tables of those names, `filters` planning those that are
+    kept there.
 
     DataFusion turns what a call raises into an error of its own, which keeps the text alone;
     an error of this package is raised as it was in its place.
     """
-    statement = _Statement(use_indexes, tables)
+    statement = _Statement(use_indexes, tables, filters)
     token = _STATEMENT.set(statement)
     try:
         yield
@@ -92,7 +97,9 @@ def _function(bind: Bind) -> Callable[..., Table]:
         statement = _STATEMENT.get()
         if statement is None:
             return Table(bind(FunctionCall(arguments, session, use_indexes=True)))
-        given = FunctionCall(arguments, session, statement.use_indexes, statement.tables)
+        given = FunctionCall(
+            arguments, session, statement.use_indexes, statement.tables, statement.filters
+        )
         try:
             return Table(bind(given))
         except LanceIndexError as error:

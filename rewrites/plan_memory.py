@@ -57,7 +57,7 @@ class PlanMemory:
         self, plan: LogicalPlan, tables: Callable[[], Tables | None], analysis: Analysis
     ) -> None:
         """Keeps an analysis, in the place of the oldest one."""
-        if not (analysis.reads_lance_alone and _is_settled(plan)):
+        if not (analysis.reads_lance_alone and is_settled(plan)):
             return
         read = tables()
         if read is None:
@@ -105,7 +105,7 @@ def _are_same(known: Tables, read: Tables | None) -> bool:
     return all(one is other for one, other in zip(known, read, strict=True))
 
 
-def _is_settled(plan: LogicalPlan) -> bool:
+def is_settled(plan: LogicalPlan) -> bool:
     """Whether every function of the plan is DataFusion's own and gives the same each time."""
     text = repr(plan)
     if any(part in text for part in _UNSEEN):

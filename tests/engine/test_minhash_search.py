@@ -20,9 +20,12 @@ from datafusion.catalog import Table
 
 from datafusion_lance.engine import (
     LanceSessionContext,
+    minhash_binding,
     minhash_search,
 )
+from datafusion_lance.engine.indexed_row_filter import filter_of
 from datafusion_lance.indexes.minhash_lsh.parameters import MinHashParameters
+from datafusion_lance.indexes.minhash_lsh.search import RowFilter
 from datafusion_lance.indexes.minhash_lsh.signature import SignatureProcedure
 
 from .minhash_corpus import (
@@ -155,6 +158,52 @@ def test_only_rows_that_pass_the_filter_count(
         # By bands only some of them are found, and they are the first.
         found = ids(session, select(2, text))
         assert found == ranked(chosen)[: len(found)]
+
+
+@pytest.mark.parametrize("filter", ["id % 3 = 0", "array_has(tags, 't0')"])
+def test_a_filter_is_planned_once_while_the_session_stays_as_it_is(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, filter: str
+) -> None:
+    planned: list[str] = []
+
+    def counted(*arguments: Any, **options: Any) -> RowFilter:
+        planned.append(str(arguments[2]))
+        return filter_of(*arguments, **options)
+
+    monkeypatch.setattr(minhash_binding, "filter_of", counted)
+    session = session_of(path)
+    text = "'" + filter.replace("'", "''") + "'"
+    found = ids(session, select(1000, text))
+    assert found
+    assert all(at % 3 == 0 for at in found)
+
+    assert [ids(session, select(limit, text)) for limit in (3, 1000)] == [found[:3], found]
+    assert len(planned) == 1
+    session.sql("SET datafusion.execution.batch_size = 100")
+    assert ids(session, select(1000, text)) == found
+    assert len(planned) == 2
+    session.deregister_table("docs")
+    kept = lance.write_dataset(copies().slice(4), tmp_path / "docs.lance")
+    session.register_lance("docs", kept)
+    assert ids(session, select(1000, text, "'exhaustive'"))[:2] == [6, 9]
+    assert len(planned) == 3
+
+
+def test_a_filter_that_may_change_is_planned_each_time(path: Path) -> None:
+    session = session_of(path)
+    for name, kept in (("even", 0), ("even", 1)):
+        session.register_udf(
+            udf(
+                lambda n, kept=kept: pc.equal(pc.bit_wise_and(n, 1), kept),
+                [pa.int64()],
+                pa.bool_(),
+                "immutable",
+                name,
+            )
+        )
+        assert {at % 2 for at in ids(session, select(6, f"'{name}(id)'"))} == {kept}
+    found = {tuple(ids(session, select(6, "'random() < 0.5'"))) for _ in range(20)}
+    assert len(found) > 1
 
 
 def test_modes(path: Path, tmp_path: Path) -> None:
