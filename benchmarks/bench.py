@@ -31,7 +31,7 @@ from ffi_process import FFI, FfiProcess
 from measure import Timing, print_ratios, versions
 from report import Case, Goal, machine, print_summary
 from statements import element_statements, label_statements
-from tables import FOLDER, images, wide_images
+from tables import FOLDER, images, many_labels, wide_images
 from texts import text_table
 
 PACKAGES = ("datafusion", "pylance", "pyarrow", "duckdb", "polars", "datasketch", "rensa")
@@ -86,9 +86,11 @@ def compared(findings: Findings, cases: Iterator[Case]) -> None:
 
 
 def labels(options: Options, findings: Findings) -> None:
-    paths = (options.images, wide_images(options.rows[0], options.tables))
-    for path, shares in zip(paths, (label_list.NARROW, label_list.WIDE), strict=True):
-        _label_cases(options, findings, path, shares, label_list.GROUP)
+    rows, folder = options.rows[0], options.tables
+    wide, many = wide_images(rows, folder), many_labels(rows, folder)
+    _label_cases(options, findings, options.images, label_list.NARROW, label_list.GROUP)
+    _label_cases(options, findings, wide, label_list.WIDE, label_list.GROUP)
+    _label_cases(options, findings, many, label_list.MANY, label_list.MANY_GROUP)
 
 
 def packaged(options: Options, findings: Findings) -> None:

@@ -25,6 +25,7 @@ from report import Case, Goal
 from turns import Contender, Here, in_turns
 
 GROUP = "label list"
+MANY_GROUP = "label list, 1,000,000 labels"
 OURS, SCAN, SQL = "datafusion-lance", "pylance scan", "pylance ds.sql"
 
 
@@ -150,6 +151,7 @@ NARROW = {
     ("count(*)", 354_000): Goal(0.15, SQL),
 }
 WIDE = {("*", 3_981): Goal(1.0)}
+MANY = {("id", 118): None, ("id", 30_000): None}
 
 
 def cases(

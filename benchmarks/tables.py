@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 FOLDER = Path(__file__).resolve().parent / ".tables"
 
 LABELS = 1_000
+MANY_LABELS = 1_000_000
 TAGS_A_ROW = 5
 STRUCTS_A_ROW = 4  # on average
 ROWS_A_BATCH = 50_000
@@ -22,20 +23,20 @@ ROWS_A_FRAGMENT = 250_000
 FLOATS_A_VECTOR = 128
 
 
-def frequencies() -> np.ndarray:
+def frequencies(labels: int, exponent: float) -> np.ndarray:
     """Probability of each label, the most frequent first: a Zipf-Mandelbrot law.
 
-    Its two constants give the first label about 354,000 rows of a million with `TAGS_A_ROW`
-    draws a row, and the last one about 118.
+    With 1,000 labels and 1.7 the first label is in about 354,000 rows of a million with
+    `TAGS_A_ROW` draws a row, and the last one in about 118.
     """
-    weights = (np.arange(1, LABELS + 1) + 7.3) ** -1.7
+    weights = (np.arange(1, labels + 1) + 7.3) ** -exponent
     return weights / weights.sum()
 
 
 def drawn(count: int, rng: np.random.Generator) -> pa.Array:
-    """So many labels, as frequent as `frequencies` says."""
+    """So many of the labels, as frequent as `frequencies` says."""
     labels = pa.array([f"label_{number:04}" for number in range(LABELS)])
-    return labels.take(pa.array(rng.choice(LABELS, count, p=frequencies())))
+    return labels.take(pa.array(rng.choice(LABELS, count, p=frequencies(LABELS, 1.7))))
 
 
 def detections(rows: int, rng: np.random.Generator) -> pa.ListArray:
@@ -62,13 +63,23 @@ def batch(first_id: int, rows: int, rng: np.random.Generator) -> pa.RecordBatch:
             "id": pa.array(np.arange(first_id, first_id + rows)),
             "score": pa.array(rng.random(rows)),
             "caption": pa.array(map(" ".join, words)),
-            "tags": pa.ListArray.from_arrays(
-                np.arange(0, rows * TAGS_A_ROW + 1, TAGS_A_ROW, dtype=np.int32),
-                drawn(rows * TAGS_A_ROW, rng),
-            ),
+            "tags": tag_lists(drawn(rows * TAGS_A_ROW, rng)),
             "detections": lists,
         }
     )
+
+
+def tag_lists(flat: pa.Array) -> pa.ListArray:
+    """Lists of `TAGS_A_ROW` labels."""
+    return pa.ListArray.from_arrays(np.arange(0, len(flat) + 1, TAGS_A_ROW, dtype=np.int32), flat)
+
+
+def many_labels_batch(first_id: int, rows: int, rng: np.random.Generator) -> pa.RecordBatch:
+    """id and tags, of which there are `MANY_LABELS` different ones: most are in a few rows."""
+    numbers = rng.choice(MANY_LABELS, rows * TAGS_A_ROW, p=frequencies(MANY_LABELS, 1.0))
+    labels = pc.binary_join_element_wise("label_", pc.cast(pa.array(numbers), pa.string()), "")
+    ids = pa.array(np.arange(first_id, first_id + rows))
+    return pa.RecordBatch.from_pydict({"id": ids, "tags": tag_lists(labels)})
 
 
 def wide_batch(first_id: int, rows: int, rng: np.random.Generator) -> pa.RecordBatch:
@@ -102,6 +113,11 @@ def images(rows: int, folder: Path = FOLDER) -> Path:
 def wide_images(rows: int, folder: Path = FOLDER) -> Path:
     """The same with 20 columns."""
     return _kept(folder / f"wide-{rows}.lance", rows, wide_batch)
+
+
+def many_labels(rows: int, folder: Path = FOLDER) -> Path:
+    """The path of a table of ids and tags out of `MANY_LABELS`, with a label list index."""
+    return _kept(folder / f"many-labels-{rows}.lance", rows, many_labels_batch)
 
 
 def _kept(
