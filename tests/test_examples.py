@@ -59,8 +59,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     return result.stdout, folder
 
 
-def test_the_readmes_first_query_prints_what_the_readme_shows(tmp_path: Path) -> None:
-    (language, code), (_, shown), *_ = blocks("A first query")
+@pytest.mark.parametrize("heading", ["A first query", "Near-duplicate texts"])
+def test_the_readmes_scripts_print_what_the_readme_shows(tmp_path: Path, heading: str) -> None:
+    (language, code), (_, shown), *_ = blocks(heading)
     assert language == "python"
     assert run(code, tmp_path) == shown
 
