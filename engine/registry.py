@@ -20,6 +20,7 @@ from datafusion import SessionContext
 from lance import LanceDataset
 
 from ..indexes.cache import ReaderCache
+from ..indexes.cancellation import uninterrupted
 from ..indexes.errors import InvalidArgumentError
 from ..indexes.snapshot import Snapshot
 from .lance_table import LanceTable, PartitionScan
@@ -134,11 +135,12 @@ def find_table(context: SessionContext, name: str) -> RegisteredTable | None:
 
     A catalog gives no Python object back, but the table in it answers for its schema.
     """
-    try:
-        provider = context.table_provider(name)
-    except KeyError:
-        return None
-    with watch(RegisteredTable) as asked:
+    # DataFusion makes a panic of a KeyboardInterrupt in what it calls.
+    with uninterrupted(), watch(RegisteredTable) as asked:
+        try:
+            provider = context.table_provider(name)
+        except KeyError:
+            return None
         provider.schema  # noqa: B018 - asking is the point
     return next((table for table in asked if isinstance(table, RegisteredTable)), None)
 

@@ -21,7 +21,6 @@ import lance
 import pyarrow as pa
 
 from datafusion_lance.engine import (
-    InvalidArgumentError,
     LanceSessionContext,
     build_segment,
     commit_segments,
@@ -208,21 +207,10 @@ def _child(work: Work, path: Path, ready: Connection) -> None:
     try:
         ready.send(None)
         work(path)
-    except BaseException as error:
-        if _is_interrupt(error):
-            os._exit(_INTERRUPTED)
-        raise
+    except KeyboardInterrupt:
+        os._exit(_INTERRUPTED)
     # Without what Python and its libraries do at their end.
     os._exit(0)
-
-
-def _is_interrupt(error: BaseException | None) -> bool:
-    """Whether it is KeyboardInterrupt, or what DataFusion makes of it in a look for a table."""
-    if isinstance(error, RuntimeError) and str(error).startswith("KeyboardInterrupt"):
-        return True
-    if isinstance(error, SystemError | InvalidArgumentError):
-        return _is_interrupt(error.__cause__)
-    return isinstance(error, KeyboardInterrupt)
 
 
 def _is_stopped(work: Work, path: Path, delay: float, by: signal.Signals) -> bool:
