@@ -57,7 +57,7 @@ plots: $(VENV)/.bench
 	@$(BIN)/python benchmarks/plots.py $(BENCH_REPORT)
 
 docs: $(VENV)/.docs
-	@$(BIN)/mkdocs build --quiet --strict --clean
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --clean
 	@echo site/index.html
 
 clean:

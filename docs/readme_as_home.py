@@ -1,4 +1,4 @@
-"""README.md is the home page of the documentation; links between the two lead to the site's pages."""
+"""README.md is the home page of the site, and links from it and to it stay inside the site."""
 
 from __future__ import annotations
 

@@ -81,7 +81,8 @@ def namespace(page: Path) -> dict[str, Any]:
 
 def printed(block: Block, names: dict[str, Any]) -> str:
     """What a block prints: Python with these names, or lines of commands."""
-    output = io.StringIO()
+    # A command writes bytes, too.
+    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="")
     with redirect_stdout(output):
         if block.language == "python":
             exec(block.code, names)
@@ -89,7 +90,8 @@ def printed(block: Block, names: dict[str, Any]) -> str:
             for line in block.code.splitlines():
                 _, *arguments = shlex.split(line)
                 assert main([_found(one) for one in arguments]) == 0, line
-    return output.getvalue()
+    output.seek(0)
+    return output.read()
 
 
 def _found(argument: str) -> str:

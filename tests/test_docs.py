@@ -37,6 +37,13 @@ def code_of(page: Path) -> list[Any]:
     return blocks(page.read_text(encoding="utf-8"))
 
 
+def is_shown(output: str, shown: str) -> bool:
+    """Whether the output is what a page shows, where `…` stands for what differs in a line."""
+    return output == shown or bool(
+        re.fullmatch(".+".join(map(re.escape, shown.split("…"))), output)
+    )
+
+
 EXAMPLES = [page for page in PAGES if {one.language for one in code_of(page)} & {"python", "sh"}]
 
 
@@ -50,7 +57,8 @@ def test_examples_print_what_the_page_shows(
     tried = 0
     for block, shown in pairwise([*every, blocks("```text\n```")[0]]):
         if block.language in ("python", "sh"):
-            assert printed(block, names) == (shown.code if shown.language == "text" else "")
+            wanted = shown.code if shown.language == "text" else ""
+            assert is_shown(printed(block, names), wanted)
             tried += 1
     assert tried
 
