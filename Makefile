@@ -12,7 +12,7 @@ export LANCE_LOG ?= error
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test fuzz lint format bench plots clean
+.PHONY: help demo test fuzz lint format bench plots docs clean
 
 help:
 	@echo "make demo    index Python's standard library and query it"
@@ -22,6 +22,7 @@ help:
 	@echo "make format  let ruff rewrite the files"
 	@echo "make bench   timings against other readers of the same tables: BENCH='--quick', or '--help' for all"
 	@echo "make plots   draw the last timings into docs/"
+	@echo "make docs    build the documentation into site/"
 	@echo "make clean   remove the virtual environment and what tools left behind"
 
 demo: $(VENV)/.installed
@@ -55,8 +56,12 @@ bench: $(VENV)/.bench $(FFI_VENV)/.installed
 plots: $(VENV)/.bench
 	@$(BIN)/python benchmarks/plots.py $(BENCH_REPORT)
 
+docs: $(VENV)/.docs
+	@$(BIN)/python -m mkdocs build --quiet --strict
+	@echo "site/index.html"
+
 clean:
-	rm -rf $(VENV) $(FFI_VENV) build dist *.egg-info .hypothesis .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(FFI_VENV) build dist site *.egg-info .hypothesis .pytest_cache .ruff_cache
 	rm -rf benchmarks/.tables $(BENCH_REPORT)
 
 $(VENV)/.installed: pyproject.toml
@@ -74,6 +79,10 @@ $(VENV)/.test: $(VENV)/.installed
 
 $(VENV)/.bench: $(VENV)/.installed
 	@$(PIP) --editable '.[bench]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.installed
+	@$(PIP) --editable '.[docs]'
 	@touch $@
 
 $(FFI_VENV)/.installed: $(VENV)/.installed
