@@ -77,8 +77,9 @@ def candidate_probability(
     `similarity` is a number from 0 to 1, or an array of them. Raises InvalidArgumentError for
     another one, and for parameters out of their ranges.
 
-    >>> [round(candidate_probability(j), 3) for j in (0.5, 0.7, 0.8, 0.9)]
-    [0.061, 0.613, 0.947, 1.0]
+    Examples:
+        >>> [round(candidate_probability(j), 3) for j in (0.5, 0.7, 0.8, 0.9)]
+        [0.061, 0.613, 0.947, 1.0]
     """
     parameters = MinHashParameters(num_hashes, num_bands)
     jaccard = np.asarray(similarity, np.float64)
