@@ -95,12 +95,12 @@ class Asked:
 
 def ask(statement: Statement, sessions: Sessions) -> Asked:
     """Runs the statement in memory, with indexes, and where those serve it, without them, too."""
-    ordered = statement.shape.ordered
+    ordered, cached = statement.shape.ordered, statement.shape.cached
     with _prepared(statement, sessions.memory, in_memory=True) as frame:
-        expected = _collected(frame)
+        expected = _collected(frame, cached)
     session = sessions.indexed
     with _prepared(statement, session, in_memory=False) as frame:
-        answer = _collected(frame)
+        answer = _collected(frame, cached)
         # A DataFrame knows what it ran last.
         execution: Execution | None = getattr(frame, "_last", None)
         if _is_spared(expected, answer, execution):
@@ -112,7 +112,7 @@ def ask(statement: Statement, sessions: Sessions) -> Asked:
             return Asked(None, expected, execution)
         session.use_indexes = False
         try:
-            difference = compare(_collected(frame), expected, ordered=ordered)
+            difference = compare(_collected(frame, cached), expected, ordered=ordered)
         finally:
             session.use_indexes = True
         return Asked(difference and f"without indexes: {difference}", expected, execution)
@@ -149,8 +149,10 @@ def _frame(statement: Statement, context: SessionContext, in_memory: bool) -> Da
     return frame_of(statement.shape, statement.text(in_memory=in_memory), context)
 
 
-def _collected(frame: DataFrame | Failed) -> Answer:
-    return frame if isinstance(frame, Failed) else _caught(frame.to_arrow_table)
+def _collected(frame: DataFrame | Failed, cached: bool) -> Answer:
+    if isinstance(frame, Failed):
+        return frame
+    return _caught(lambda: (frame.cache() if cached else frame).to_arrow_table())
 
 
 def _caught(run: Callable[[], Result]) -> Result | Failed:

@@ -49,7 +49,7 @@ def script(difference: Difference) -> str:
             "        for text in setup:",
             "            ctx.sql(text).collect()",
             f"        frame = {'eval(asked)' if statement.shape.is_chain else 'ctx.sql(asked)'}",
-            "        return frame.to_arrow_table()",
+            f"        return frame{'.cache()' if statement.shape.cached else ''}.to_arrow_table()",
             "    except BaseException as error:",
             "        return f'{type(error).__name__}: {error}'",
             "",

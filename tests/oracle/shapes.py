@@ -15,6 +15,9 @@ from dataclasses import dataclass
 class Shape:
     """`ordered`: it orders totally. `setup` runs before it, `teardown` after.
 
+    Where `cached`, the DataFrame's rows are asked of its `cache()`, which plans another DataFrame
+    over it, so that tables cannot tell its scans apart.
+
     Where answers differ, its conditions are first tried alone, in `SIMPLE` and `SIMPLE_ON_U`.
     """
 
@@ -24,6 +27,7 @@ class Shape:
     setup: tuple[str, ...] = ()
     teardown: tuple[str, ...] = ()
     is_chain: bool = False
+    cached: bool = False
     weight: float = 1.0
 
 
@@ -256,6 +260,16 @@ _CHAINS = (
     ),
 )
 
+_CACHED = tuple(
+    Shape("cached", text, cached=True)
+    for text in (
+        "SELECT key, s FROM t WHERE {p}",
+        # No plan is rebuilt around these; one scan of the table has no predicate in the first.
+        "SELECT key FROM t WHERE {p} AND n NOT IN (SELECT n FROM t WHERE n > 3)",
+        "SELECT key FROM t WHERE {p} AND n NOT IN (SELECT n FROM t WHERE {q})",
+    )
+)
+
 SHAPES: tuple[Shape, ...] = (
     *SIMPLE,
     *_FILTERS,
@@ -270,4 +284,5 @@ SHAPES: tuple[Shape, ...] = (
     *_UNNESTS,
     *_STORED,
     *_CHAINS,
+    *_CACHED,
 )
