@@ -19,11 +19,13 @@ import pytest
 
 from datafusion_lance.engine import LanceSessionContext
 
+from .changed_tables import PREDICATES, SIGNING, Names, check, rows
 from .oracle.changes import (
     AddColumn,
     Append,
     BuildElements,
     BuildLabels,
+    BuildTexts,
     Change,
     CleanUp,
     Compact,
@@ -38,86 +40,8 @@ from .oracle.changes import (
     Update,
 )
 from .oracle.writing import write_fragments
-from .oracle_rows import index_scans
 
-ELEMENT = pa.struct([("label", pa.string()), ("n", pa.int32())])
-SCHEMA = pa.schema(
-    [
-        pa.field("key", pa.int64(), nullable=False),
-        pa.field("x", pa.int32()),
-        pa.field("other", pa.string()),
-        pa.field("tags", pa.list_(pa.string())),
-        pa.field("d", pa.list_(ELEMENT)),
-    ]
-)
-TAGS: tuple[list[str | None] | None, ...] = (["a"], ["a", "b"], None, [], ["c", None], ["b"])
-LABELS: tuple[list[str | None] | None, ...] = (["a"], ["b", "a"], None, [], [None], ["c"], ["b"])
 ROWS, FRAGMENT_ROWS = 48, 12
-
-
-def rows(keys: range, shift: int = 0) -> pa.Table:
-    """Rows of few lists, in another order for another `shift`."""
-
-    def elements(key: int) -> list[dict[str, Any] | None] | None:
-        labels = LABELS[(key + shift) % len(LABELS)]
-        return None if labels is None else [{"label": one, "n": key % 3} for one in labels]
-
-    columns = {
-        "key": list(keys),
-        "x": [key % 5 for key in keys],
-        "other": ["o"] * len(keys),
-        "tags": [TAGS[(key + shift) % len(TAGS)] for key in keys],
-        "d": [elements(key) for key in keys],
-    }
-    return pa.Table.from_pydict(columns, schema=SCHEMA)
-
-
-# -- what is asked --------------------------------------------------------------------------
-
-Row = Mapping[str, Any]
-Truth = Callable[[Row], bool | None]
-
-
-def has(label: str) -> Truth:
-    return lambda row: None if row["tags"] is None else label in row["tags"]
-
-
-def any_label(label: str) -> Truth:
-    """Of `any_element(d, 'label = …')`."""
-
-    def truth(row: Row) -> bool | None:
-        if row["d"] is None:
-            return None
-        labels = [element and element["label"] for element in row["d"]]
-        return label in labels or (None if None in labels else False)
-
-    return truth
-
-
-PREDICATES: Mapping[str, tuple[tuple[str, Truth], ...]] = {
-    "LabelList": (
-        ("array_has({tags}, 'a')", has("a")),
-        ("NOT array_has({tags}, 'b')", lambda row: _negated(has("b")(row))),
-        ("array_has({tags}, 'a') IS NULL", lambda row: has("a")(row) is None),
-        (
-            "array_has_any({tags}, ['b', 'c']) AND x < 3",
-            lambda row: bool(has("b")(row) or has("c")(row)) and row["x"] < 3,
-        ),
-    ),
-    "ListElement": (
-        ("any_element(d, '{label} = ''a''')", any_label("a")),
-        ("NOT any_element(d, '{label} = ''b''')", lambda row: _negated(any_label("b")(row))),
-        ("any_element(d, '{label} = ''a''') IS NULL", lambda row: any_label("a")(row) is None),
-        (
-            "any_element(d, '{label} = ''b'' AND {n} > 0') AND x < 3",
-            lambda row: bool(any_label("b")(row)) and row["key"] % 3 > 0 and row["x"] < 3,
-        ),
-    ),
-}
-
-
-def _negated(truth: bool | None) -> bool | None:
-    return None if truth is None else not truth
 
 
 # -- what happens -----------------------------------------------------------------------------
@@ -132,8 +56,8 @@ class Operation:
     """
 
     changes: tuple[Any, ...]
-    names: Mapping[str, str]
-    serves: tuple[str, str] = ("LabelList ListElement", "LabelList ListElement")
+    names: Names
+    serves: tuple[str, str]
 
     def served(self, kind: str, stable: bool) -> bool:
         return kind in self.serves[stable]
@@ -150,14 +74,19 @@ class Done:
 def operation(
     *changes: Change | Done, serves: tuple[str, str] | None = None, **names: str
 ) -> Operation:
-    named = {"tags": "tags", "label": "label", "n": "n", **names}
-    both = "LabelList ListElement"
-    return Operation(changes, named, serves or (both, both))
+    named = {name: name for name in ("tags", "label", "n", "text")}
+    return Operation(changes, {**named, **names}, serves or (_EVERY, _EVERY))
 
 
 def _alter(**alteration: Any) -> Done:
     alterations: Any = alteration
     return Done(lambda path: lance.dataset(path).alter_columns(alterations))
+
+
+def _keep_up(path: Path) -> None:
+    session = LanceSessionContext()
+    session.register_lance("t", path)
+    session.optimize_lance_index("t", progress=False)
 
 
 def _overwrite(path: Path) -> None:
@@ -170,24 +99,31 @@ def _restore(path: Path) -> None:
     lance.dataset(path).checkout_version(_FIRST_INDEXED).restore()
 
 
-_FIRST_INDEXED = ROWS // FRAGMENT_ROWS + 2
-"""The version in which both indexes are there."""
+_FIRST_INDEXED = ROWS // FRAGMENT_ROWS + 3
+"""The version in which all indexes are there."""
 
+_UPKEEP = Done(_keep_up)
 _APPEND = Append(rows(range(ROWS, ROWS + 10), 1), FRAGMENT_ROWS)
 _DELETE = Delete(Keys(3, ROWS, 7))
 _MERGE = Merge(rows(range(ROWS - 6, ROWS + 6), 3), insert=True)
-_REWRITE = Rewrite(rows(range(14, 20), 3).select(["key", "tags"]))
-_REWRITE_D = Rewrite(rows(range(14, 20), 3).select(["key", "d"]))
+_REWRITE = tuple(
+    Rewrite(rows(range(14, 20), 3).select(["key", column])) for column in ("tags", "d", "text")
+)
 _COMPACT = Compact(3 * FRAGMENT_ROWS, deferred=False)
-_BUILD = (BuildLabels("tags", "tags_idx"), BuildElements("d", ("label", "n"), "d_idx", 1, 0.0, 1.0))
+_BUILD = (
+    BuildLabels("tags", "tags_idx"),
+    BuildElements("d", ("label", "n"), "d_idx", 1, 0.0, 1.0),
+    BuildTexts("text", SIGNING, "text_idx"),
+)
 _SOME = Keys(20, 32)
+_INDEXED = ("tags", "d", "text")
 
-_LABELS_ONLY = "LabelList"
-_ELEMENTS_ONLY = "ListElement"
+_EVERY = " ".join(PREDICATES)
+_ALL_BUT_ELEMENTS = "LabelList MinHashLsh"
 
 # Compaction leaves the fragments of an index that pylance does not know as they are, unless row
 # ids are stable; then that index covers no fragment any more.
-_COMPACTED = ("LabelList ListElement", "LabelList")
+_COMPACTED = (_EVERY, _ALL_BUT_ELEMENTS)
 # Until the remap, an index names fragments that are gone; pylance refuses it on stable row ids.
 _DEFERRED = Done(
     lambda path: (
@@ -207,57 +143,66 @@ OPERATIONS: Mapping[str, Operation] = {
     "delete a fragment": operation(Delete(Keys(12, 24))),
     "delete all": operation(Delete(Keys(0, ROWS)), serves=("", "")),
     "update another column": operation(Update(_SOME, "other")),
-    "update the column": operation(Update(_SOME, "tags"), Update(_SOME, "d")),
-    "update all": operation(Update(Keys(0, ROWS), "other"), serves=("", _LABELS_ONLY)),
+    "update the column": operation(
+        Update(_SOME, "tags"), Update(_SOME, "d"), Update(_SOME, "text")
+    ),
+    "update all": operation(Update(Keys(0, ROWS), "other"), serves=("", _ALL_BUT_ELEMENTS)),
     "merge_insert": operation(_MERGE),
     "merge_insert of the column": operation(
         Merge(rows(range(5, 20), 1).select(["key", "tags"]), insert=False),
         Merge(rows(range(5, 20), 1).select(["key", "d"]), insert=False),
+        Merge(rows(range(5, 20), 1).select(["key", "text"]), insert=False),
     ),
-    "rewrite in place": operation(_REWRITE, _REWRITE_D),
+    "rewrite in place": operation(*_REWRITE),
     "rewrite another column in place": operation(
         Rewrite(pa.table({"key": pa.array(range(14, 20)), "other": ["p"] * 6}))
     ),
     "add a column": operation(AddColumn("added")),
     "add and drop columns": operation(AddColumn("added"), Drop("other"), Drop("added")),
     "rename": operation(Rename("tags", "labels"), tags="labels"),
+    "rename texts": operation(_alter(path="text", name="words"), text="words"),
     "rename a key": operation(_alter(path="d.item.label", name="name"), label="name"),
-    "drop the last key": operation(DropField("d", "n"), n="", serves=(_LABELS_ONLY, _LABELS_ONLY)),
+    "drop the last key": operation(
+        DropField("d", "n"), n="", serves=(_ALL_BUT_ELEMENTS, _ALL_BUT_ELEMENTS)
+    ),
     "another type of key": operation(
-        _alter(path="d.item.n", data_type=pa.int64()), serves=(_LABELS_ONLY, _LABELS_ONLY)
+        _alter(path="d.item.n", data_type=pa.int64()), serves=(_ALL_BUT_ELEMENTS, _ALL_BUT_ELEMENTS)
     ),
     # pylance refuses to while the column has a label list index.
     "another type of labels": operation(
         Done(lambda path: lance.dataset(path).drop_index("tags_idx")),
         _alter(path="tags", data_type=pa.list_(pa.large_string())),
-        serves=(_ELEMENTS_ONLY, _ELEMENTS_ONLY),
+        serves=("ListElement MinHashLsh", "ListElement MinHashLsh"),
+    ),
+    "another type of texts": operation(
+        Done(lambda path: lance.dataset(path).drop_index("text_idx")),
+        _alter(path="text", data_type=pa.large_string()),
+        serves=("LabelList ListElement", "LabelList ListElement"),
     ),
     "drop and add under the same name": operation(
-        Done(lambda path: lance.dataset(path).add_columns({"t2": "tags", "d2": "d"})),
-        Done(lambda path: lance.dataset(path).drop_columns(["tags", "d"])),
-        _alter(path="t2", name="tags"),
-        _alter(path="d2", name="d"),
+        Done(lambda path: lance.dataset(path).add_columns({f"{c}2": c for c in _INDEXED})),
+        Done(lambda path: lance.dataset(path).drop_columns([*_INDEXED])),
+        *(_alter(path=f"{column}2", name=column) for column in _INDEXED),
         serves=("", ""),
     ),
     "compact": operation(_COMPACT, serves=_COMPACTED),
     "delete, compact": operation(_DELETE, _COMPACT, serves=_COMPACTED),
     "update, compact": operation(Update(_SOME, "other"), _COMPACT, serves=_COMPACTED),
     "merge_insert, compact": operation(_MERGE, _COMPACT, serves=_COMPACTED),
-    "compact, remap later": operation(_DEFERRED, serves=("", "LabelList ListElement")),
+    "compact, remap later": operation(_DEFERRED, serves=("", _EVERY)),
     "delete, compact, remap later, optimize": operation(
-        _DELETE, _DEFERRED, Optimize(1), serves=("", "LabelList ListElement")
+        _DELETE, _DEFERRED, Optimize(1), serves=("", _EVERY)
     ),
     "optimize": operation(Optimize(1)),
     "delete, optimize": operation(_DELETE, Optimize(1)),
     "build again": operation(_APPEND, *_BUILD),
     "compact, build again": operation(_COMPACT, *_BUILD),
     "drop the indexes": operation(
-        Done(lambda path: lance.dataset(path).drop_index("tags_idx")),
-        Done(lambda path: lance.dataset(path).drop_index("d_idx")),
+        *(Done(lambda path, c=c: lance.dataset(path).drop_index(f"{c}_idx")) for c in _INDEXED),
         serves=("", ""),
     ),
     "clean up": operation(_DELETE, CleanUp()),
-    "rewrite in place, clean up": operation(_REWRITE, _REWRITE_D, CleanUp()),
+    "rewrite in place, clean up": operation(*_REWRITE, CleanUp()),
     "build again, clean up": operation(_APPEND, *_BUILD, _DELETE, CleanUp()),
     "restore": operation(Done(lambda path: lance.dataset(path).delete("key < 20")), Done(_restore)),
     "delete, restore, delete": operation(
@@ -289,31 +234,8 @@ class Table:
 
     def session(self, version: int | None = None) -> LanceSessionContext:
         session = LanceSessionContext()
-        session.register_lance("t", self.path, version=version)
+        session.register_lance("t", self.path, version=version, row_id=True)
         return session
-
-
-def check(
-    session: LanceSessionContext, held: pa.Table, kind: str, names: Mapping[str, str]
-) -> bool:
-    """Every predicate finds its rows; returns whether an index serves the first of them."""
-    as_first = {names["tags"]: "tags"}
-    lists = [
-        {as_first.get(str(name), str(name)): value for name, value in row.items()}
-        for row in held.to_pylist()
-    ]
-    for predicate, truth in PREDICATES[kind]:
-        if any(f"{{{name}}}" in predicate for name, now in names.items() if not now):
-            continue
-        where = predicate.format(**names)
-        frame = session.sql(f"SELECT key FROM t WHERE {where}")
-        expected = sorted(row["key"] for row in lists if truth(row) is True)
-        assert sorted(frame.to_pydict()["key"]) == expected, where
-    predicate, truth = PREDICATES[kind][0]
-    where = predicate.format(**names)
-    count = session.sql(f"SELECT count(*) AS n FROM t WHERE {where}").to_pydict()
-    assert count == {"n": [sum(truth(row) is True for row in lists)]}
-    return bool(index_scans(session.sql(f"SELECT key FROM t WHERE {where}")))
 
 
 @pytest.mark.parametrize("stable", [False, True], ids=["row addresses", "stable row ids"])
@@ -337,6 +259,43 @@ def test_answers_after(name: str, kind: str, stable: bool, tmp_path: Path) -> No
     versions = {one["version"] for one in lance.dataset(table.path).versions()}
     for version in versions & past.keys():
         check(table.session(version), past[version], kind, first)
+
+
+# -- upkeep in between ------------------------------------------------------------------------
+
+_IN_TURN = (
+    *("append", "append, optimize", "delete", "delete a fragment", "update another column"),
+    *("update the column", "merge_insert", "merge_insert of the column", "rewrite in place"),
+    *("compact", "compact, remap later", "clean up", "build again"),
+)
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["row addresses", "stable row ids"])
+@pytest.mark.parametrize("second", _IN_TURN)
+@pytest.mark.parametrize("first", _IN_TURN)
+def test_upkeep_between_two_operations(
+    first: str, second: str, stable: bool, tmp_path: Path
+) -> None:
+    table = Table(tmp_path / "t.lance", stable=stable)
+    names = OPERATIONS["nothing"].names
+    session = table.session()
+    for change in (*OPERATIONS[first].changes, _UPKEEP):
+        table.do(change)
+    session.refresh("t")
+    listed = session.lance_indexes("t").to_pylist()
+    assert [(one["uncovered_fragments"], one["unusable"]) for one in listed] == [(0, None)] * 3
+    kept_up = table.held
+    kept_up_at = table.version
+    for kind in PREDICATES:
+        assert check(session, table.held, kind, names)
+    for change in OPERATIONS[second].changes:
+        table.do(change)
+    session.refresh("t")
+    for kind in PREDICATES:
+        check(session, table.held, kind, names)
+    if "clean up" not in second:
+        for kind in PREDICATES:
+            assert check(table.session(kept_up_at), kept_up, kind, names)
 
 
 def test_versions_that_are_gone_are_refused_by_their_number(tmp_path: Path) -> None:
