@@ -99,6 +99,7 @@ def _sessions(world: World) -> list[str]:
         "plain = LanceSessionContext(config(), use_indexes=False)",
         "for session in (indexed, plain):",
         "    session.register_lance('t', t, version=t_version)",
+        "    session.register_lance('r', t, version=t_version, row_id=True)",
         "    session.register_lance('u', u)",
         "memory = SessionContext(config())",
         "for name, rows in (('t', t_rows), ('u', u_rows)):",
