@@ -250,10 +250,10 @@ class LanceSessionContext(SessionContext):
         new segment; beyond 8 its segments are merged into one, from their entries and
         signatures. Label list indexes, and those of Lance's other kinds, are pylance's to
         optimize; a label list index whose column was rewritten in place is built again, which
-        pylance would not do. Queries go on meanwhile. Each index is committed in one step to the newest
-        version of the dataset, and the table moves there; an upkeep that ends before that leaves
-        the table as it was. `progress` shows a bar on a terminal; of what pylance does it tells
-        nothing.
+        pylance would not do. Queries go on meanwhile. Each index is committed in one step to the
+        newest version of the dataset, and the table moves there; an upkeep that ends before that
+        leaves the table as it was. `progress` shows a bar on a terminal; of what pylance does it
+        tells nothing.
 
         Raises InvalidArgumentError for an unknown table or index and a table fixed at a
         version, UnusableIndexError for an index whose column or keys are gone,

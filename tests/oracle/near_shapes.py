@@ -147,7 +147,8 @@ DUPLICATES: Final = (
         "SELECT least(l.key, r.key) AS k, greatest(l.key, r.key) AS other, _distance "
         "FROM minhash_pairs('r', '{column}', {below}) "
         "JOIN r AS l ON l._rowid = left_rowid JOIN r ON r._rowid = right_rowid",
-        f"{_PAIRS}",
+        _PAIRS,
+        weight=4,
     ),
     _calling(
         "duplicates",
@@ -157,6 +158,7 @@ DUPLICATES: Final = (
         "UNION ALL SELECT other, k FROM pairs), reached AS (SELECT k, other FROM near "
         "UNION SELECT a.k, b.other FROM reached a JOIN near b ON a.other = b.k) "
         "SELECT k AS key, min(other) AS first FROM reached GROUP BY k",
+        weight=3,
     ),
 )
 """Also of few rows only: plain DataFusion compares each with each."""

@@ -79,6 +79,8 @@ _SUBQUERIES = shapes_of(
     "SELECT key FROM t WHERE {p} AND n NOT IN (SELECT n FROM t WHERE {q})",
     "SELECT key FROM t WHERE {p} AND (x > 0 OR n IN (SELECT n FROM u WHERE {v}))",
     "SELECT key FROM t WHERE {p} AND m NOT IN (SELECT m FROM t WHERE {q})",
+    # A literal that reads as a scan of the plan.
+    "SELECT key, 'TableScan: t' AS word FROM t WHERE {p} AND n NOT IN (SELECT n FROM t WHERE {q})",
     "SELECT l.key FROM t l WHERE {l.p} AND EXISTS (SELECT 1 FROM u r WHERE r.n = l.n AND {r.v})",
     "SELECT l.key FROM t l WHERE {l.p} AND NOT EXISTS "
     "(SELECT 1 FROM t r WHERE r.m = l.m AND r.key <> l.key AND {r.q})",

@@ -58,6 +58,8 @@ REFUSALS = {
     "beside another aggregate": "another aggregate beside it takes other rows",
     "above a window": "it is above a window that is not partitioned by its column",
     "groups that stay": "groups in which an aggregate's FILTER finds no row stay in the answer",
+    "on a missing row": "it is TRUE where an outer join finds no row of the table",
+    "a subquery among the filters": "the rows are filtered by more than their own values",
     "hidden in a subquery": "a scan inside a subquery expression",
     "scanned without a predicate, too": "it scans the table without such a predicate, too",
 }
