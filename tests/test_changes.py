@@ -37,6 +37,7 @@ from .oracle.changes import (
     Delete,
     Drop,
     DropField,
+    KeepUp,
     Keys,
     Merge,
     Optimize,
@@ -96,12 +97,6 @@ def _drop_indexes(path: Path, *names: str) -> None:
             lance.dataset(path).drop_index(index.name)
 
 
-def _keep_up(path: Path) -> None:
-    session = LanceSessionContext()
-    session.register_lance("t", path)
-    session.optimize_lance_index("t", progress=False)
-
-
 def _overwrite(path: Path) -> None:
     for low in range(100, 124, 12):
         mode = "overwrite" if low == 100 else "append"
@@ -115,7 +110,6 @@ def _restore(path: Path) -> None:
 _FIRST_INDEXED = ROWS // FRAGMENT_ROWS + 1
 """The version in which the first index is there."""
 
-_UPKEEP = Done(_keep_up)
 _APPEND = Append(rows(range(ROWS, ROWS + 10), 1), FRAGMENT_ROWS)
 _DELETE = Delete(Keys(3, ROWS, 7))
 _MERGE = Merge(rows(range(ROWS - 6, ROWS + 6), 3), insert=True)
@@ -306,7 +300,7 @@ def test_upkeep_between_two_operations(
     table = Table(tmp_path / "t.lance", *kinds, stable=stable)
     names = OPERATIONS["nothing"].names
     session = table.session()
-    table.do(*OPERATIONS[first].changes, _UPKEEP)
+    table.do(*OPERATIONS[first].changes, KeepUp())
     session.refresh("t")
     listed = session.lance_indexes("t").to_pylist()
     covered = [(one["uncovered_fragments"], one["unusable"]) for one in listed]

@@ -55,6 +55,7 @@ _JOINS = shapes_of(
     "SELECT l.key, r.key AS other FROM t l LEFT JOIN u r ON l.n = r.n AND {r.v} WHERE {l.p}",
     "SELECT l.key, r.key AS other FROM t l LEFT JOIN u r ON l.m = r.key WHERE {r.v}",
     "SELECT l.key, r.key AS other FROM t l RIGHT JOIN u r ON l.m = r.key AND {l.p} WHERE {r.v}",
+    "SELECT l.key, r.key AS other FROM u l LEFT JOIN t r ON l.m = r.key WHERE {r.p} IS NOT TRUE",
     "SELECT l.key, r.key AS other FROM (SELECT * FROM t WHERE {p}) l "
     "FULL JOIN (SELECT * FROM u WHERE {v}) r ON (l.s IS NOT DISTINCT FROM r.s) AND l.n = r.n",
     "SELECT l.key, r.key AS other FROM t l JOIN t r ON l.m = r.key WHERE {l.p} AND {r.q}",

@@ -20,6 +20,7 @@ from .changes import (
     Delete,
     Drop,
     DropField,
+    KeepUp,
     Keys,
     Merge,
     Optimize,
@@ -189,6 +190,7 @@ _WEIGHTS = {
     "compact": 2,
     "compact, remap later": 1,
     "optimize": 2,
+    "keep up": 2,
     "add a column": 1,
     "drop": 0.5,
     "rename": 1,
@@ -292,6 +294,10 @@ class _History:
                     self._add(Compact(target, deferred))
             case "optimize":
                 self._add(Optimize(int(random.integers(0, 2))))
+            case "keep up":
+                self._add(KeepUp())
+                # What claims rewritten fragments is built again.
+                self._rewritten = False
             case "add a column" if not self._added:
                 self._added = True
                 self._add(AddColumn("added"))
