@@ -10,6 +10,8 @@ from lance import LanceDataset
 from ..indexes.conflicts import FASTER, with_retries
 from ..indexes.description import describable
 from ..indexes.errors import InvalidArgumentError
+from ..indexes.label_list.reader import KIND as LABEL_LIST
+from ..indexes.label_list.upkeep import optimize_label_list
 from ..indexes.leftovers import remove_leftovers
 from ..indexes.list_element.details import KIND as LIST_ELEMENT
 from ..indexes.list_element.upkeep import optimize_list_element
@@ -19,10 +21,11 @@ from ..indexes.minhash_lsh.upkeep import optimize_minhash_lsh
 
 
 class _Optimizer(Protocol):
-    def __call__(self, dataset: LanceDataset, name: str, *, progress: bool) -> bool: ...
+    def __call__(self, dataset: LanceDataset, name: str, *, progress: bool) -> object: ...
 
 
 _OPTIMIZERS: Final[Mapping[str, _Optimizer]] = {
+    LABEL_LIST: optimize_label_list,
     LIST_ELEMENT: optimize_list_element,
     MINHASH_LSH: optimize_minhash_lsh,
 }
@@ -31,8 +34,8 @@ _OPTIMIZERS: Final[Mapping[str, _Optimizer]] = {
 def optimize_index(dataset: LanceDataset, name: str | None, *, progress: bool) -> LanceDataset:
     """Optimizes one index, or all; the result is the dataset at the version that has them so.
 
-    Label list indexes, and those of Lance's other kinds, are pylance's to optimize. What builds
-    have left behind that were killed is removed. Raises InvalidArgumentError where
+    Indexes of Lance's other kinds are pylance's to optimize. What builds have left behind that
+    were killed is removed. Raises InvalidArgumentError where
     there is no index of that name, and LanceIndexError where other writers were faster every
     time.
     """

@@ -251,10 +251,11 @@ class LanceSessionContext(SessionContext):
         deletes have left behind in it is taken out. A list element or MinHash LSH index gets a
         new segment; beyond 8 its segments are merged into one, from their entries and
         signatures. Label list indexes, and those of Lance's other kinds, are pylance's to
-        optimize. Queries go on meanwhile. Each index is committed in one step to the newest
-        version of the dataset, and the table moves there; an upkeep that ends before that leaves
-        the table as it was. `progress` shows a bar on a terminal; of what pylance does it tells
-        nothing.
+        optimize; a label list index whose column was rewritten in place is built again, which
+        pylance would not do. Queries go on meanwhile. Each index is committed in one step to the
+        newest version of the dataset, and the table moves there; an upkeep that ends before that
+        leaves the table as it was. `progress` shows a bar on a terminal; of what pylance does it
+        tells nothing.
 
         Raises InvalidArgumentError for an unknown table or index and a table fixed at a
         version, UnusableIndexError for an index whose column or keys are gone,

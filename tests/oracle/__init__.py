@@ -13,7 +13,7 @@ of a world: its two tables `t` and `u`, what happens to `t`, and what it is aske
 | `changes` | what happens to a table, each done to Lance, done to the rows, and as source text |
 | `worlds` | tables and their histories |
 | `conditions`, `elements` | predicates; a new kind of index gets its leaves here (`LEAVES`) |
-| `shapes` | statements around predicates |
+| `shapes`, `near_shapes` | statements around predicates, distances and table functions |
 | `situations` | the tables at one moment, in a session and in plain DataFusion |
 | `pools` | conditions for a moment, most of them TRUE on some rows but not on all |
 | `asking` | the three runs of a statement, and how their answers compare |

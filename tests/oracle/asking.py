@@ -17,11 +17,15 @@ from datafusion import functions as f
 from datafusion_lance.engine.execution import Execution
 
 from ..oracle_rows import Comparison
-from .conditions import Condition, Spelling
-from .shapes import NEAR, ON_U, SIMPLE, SIMPLE_ON_U, Shape
+from .conditions import Condition, Near, Spelling
+from .kinds import text_literal
+from .shape import NEAR, Shape
+from .shapes import ON_U, SIMPLE, SIMPLE_ON_U
 from .situations import Sessions
 
-_CONDITION = re.compile(r"\{(?:(\w+)\.)?([pqvod])\}")
+_CONDITION = re.compile(r"\{(?:(\w+)\.)?([pqvodf])\}")
+_CONDITION_TEXT = re.compile(r"\{'([pq])'\}")
+_CALLED = re.compile(r"\{(column|text|bands|below|function|given)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,8 @@ class Statement:
     needle: str
 
     def text(self, *, in_memory: bool) -> str:
-        return self._filled(self.shape.text, in_memory)
+        instead = self.shape.memory if in_memory else None
+        return self._filled(instead or self.shape.text, in_memory)
 
     def setup(self, *, in_memory: bool) -> tuple[str, ...]:
         return tuple(self._filled(text, in_memory) for text in self.shape.setup)
@@ -46,7 +51,15 @@ class Statement:
                 return sql
             return repr(sql) if self.shape.is_chain else f"({sql})"
 
-        return _CONDITION.sub(condition, text).replace("{needle}", self.needle)
+        def condition_text(found: re.Match[str]) -> str:
+            return text_literal(self.conditions[found[1]].sql(Spelling("", in_memory)))
+
+        called = self.conditions.get("f")
+        if isinstance(called, Near):
+            parts = called.distance.parts
+            text = _CALLED.sub(lambda found: parts[found[1]], text)
+        text = _CONDITION_TEXT.sub(condition_text, _CONDITION.sub(condition, text))
+        return text.replace("{needle}", self.needle)
 
     def smaller(self) -> Iterator[Statement]:
         """Statements that ask for less, the smallest first."""
@@ -70,7 +83,8 @@ class Statement:
 def placeholders(shape: Shape) -> list[str]:
     """The conditions that a shape has, each once."""
     texts = " ".join((shape.text, *shape.setup))
-    return list(dict.fromkeys(name for _, name in _CONDITION.findall(texts)))
+    names = [name for _, name in _CONDITION.findall(texts)] + _CONDITION_TEXT.findall(texts)
+    return list(dict.fromkeys([*names, "f"] if _CALLED.search(texts) else names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,24 +109,34 @@ class Asked:
 
 def ask(statement: Statement, sessions: Sessions) -> Asked:
     """Runs the statement in memory, with indexes, and where those serve it, without them, too."""
-    ordered = statement.shape.ordered
+    ordered, cached = statement.shape.ordered, statement.shape.cached
+
+    def difference_of(actual: Answer, expected: Answer) -> str | None:
+        # Another statement may give the same rows without knowing that none is NULL.
+        if statement.shape.memory is not None:
+            actual, expected = _nullable(actual), _nullable(expected)
+        return compare(actual, expected, ordered=ordered)
+
     with _prepared(statement, sessions.memory, in_memory=True) as frame:
-        expected = _collected(frame)
+        expected = _collected(frame, cached)
     session = sessions.indexed
     with _prepared(statement, session, in_memory=False) as frame:
-        answer = _collected(frame)
+        answer = _collected(frame, cached)
         # A DataFrame knows what it ran last.
         execution: Execution | None = getattr(frame, "_last", None)
         if _is_spared(expected, answer, execution):
             return Asked(None, expected, execution)
-        difference = compare(answer, expected, ordered=ordered)
+        difference = difference_of(answer, expected)
         if difference is not None:
             return Asked(f"with indexes: {difference}", expected, execution)
-        if execution is None or not execution.uses_index:
+        if execution is None or not serves(execution):
             return Asked(None, expected, execution)
         session.use_indexes = False
         try:
-            difference = compare(_collected(frame), expected, ordered=ordered)
+            if execution.called:
+                # A table function is given its index when the statement is planned.
+                frame = _caught(lambda: _frame(statement, session, in_memory=False))
+            difference = difference_of(_collected(frame, cached), expected)
         finally:
             session.use_indexes = True
         return Asked(difference and f"without indexes: {difference}", expected, execution)
@@ -125,8 +149,20 @@ def _is_spared(expected: Answer, answer: Answer, execution: Execution | None) ->
         and "Cast error" in expected.why
         and not isinstance(answer, Failed)
         and execution is not None
-        and execution.uses_index
+        and serves(execution)
     )
+
+
+def _nullable(answer: Answer) -> Answer:
+    if isinstance(answer, Failed):
+        return answer
+    schema = pa.schema([field.with_nullable(True) for field in answer.schema])
+    return pa.Table.from_arrays(answer.columns, schema=schema)
+
+
+def serves(execution: Execution) -> bool:
+    """Whether an index has a part in it, be it in a table function."""
+    return execution.uses_index or any(scan.entries is not None for scan in execution.called)
 
 
 @contextmanager
@@ -149,8 +185,10 @@ def _frame(statement: Statement, context: SessionContext, in_memory: bool) -> Da
     return frame_of(statement.shape, statement.text(in_memory=in_memory), context)
 
 
-def _collected(frame: DataFrame | Failed) -> Answer:
-    return frame if isinstance(frame, Failed) else _caught(frame.to_arrow_table)
+def _collected(frame: DataFrame | Failed, cached: bool) -> Answer:
+    if isinstance(frame, Failed):
+        return frame
+    return _caught(lambda: (frame.cache() if cached else frame).to_arrow_table())
 
 
 def _caught(run: Callable[[], Result]) -> Result | Failed:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from lance.dataset import Index
 from lance.indices import IndexConfig
 
+from datafusion_lance.engine import LanceSessionContext
 from datafusion_lance.indexes.list_element.builder import build_segment, commit_segments
 
 from .columns import Column, Elements, Labels
@@ -251,6 +252,29 @@ class Optimize(_Change):
     def source(self) -> str:
         return call_source(
             "lance.dataset(path).optimize.optimize_indices", num_indices_to_merge=self.merged
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KeepUp(_Change):
+    """This package's upkeep of every index that can be used."""
+
+    def stored(self, path: Path) -> None:
+        session = LanceSessionContext()
+        session.register_lance("kept", path)
+        for index in session.lance_indexes("kept").to_pylist():
+            if index["unusable"] is None:
+                session.optimize_lance_index("kept", index["name"], progress=False)
+
+    def source(self) -> str:
+        return "\n".join(
+            [
+                "session = LanceSessionContext()",
+                "session.register_lance('kept', path)",
+                "for index in session.lance_indexes('kept').to_pylist():",
+                "    if index['unusable'] is None:",
+                "        session.optimize_lance_index('kept', index['name'], progress=False)",
+            ]
         )
 
 

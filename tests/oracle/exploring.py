@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from .asking import Statement, ask
+from .asking import Asked, Failed, Statement, ask
 from .conditions import Near
-from .pools import draw_pools, draw_statement
-from .situations import Moment, Situation
+from .pools import Pool, draw_pools, draw_statement
+from .situations import Moment, Sessions, Situation
 from .tally import Tally
 from .worlds import World, draw_world
 
@@ -64,11 +64,21 @@ def explore(seed: int, statements: int, tally: Tally) -> Iterator[Difference]:
                     statement = draw_statement(draw, pools, sessions)
                     past.append(statement)
                 asked = ask(statement, sessions)
-                selects = any(
-                    isinstance(condition, Near) or condition in pool.selecting
-                    for condition in list(statement.conditions.values())[:1]
-                    for pool in pools.values()
-                )
+                selects = _selects(statement, asked, pools, sessions)
                 tally.count(statement, asked, selects=selects)
                 if asked.difference is not None:
                     yield Difference(Case(world, moment, statement), asked.difference)
+
+
+def _selects(
+    statement: Statement, asked: Asked, pools: dict[str, Pool], sessions: Sessions
+) -> bool:
+    """Whether its first condition is TRUE on some rows but not on all.
+
+    Where it only orders by a distance, whether it leaves rows out.
+    """
+    conditions = [one for one in statement.conditions.values() if not isinstance(one, Near)]
+    if conditions:
+        return any(conditions[0] in pool.selecting for pool in pools.values())
+    expected = asked.expected
+    return not isinstance(expected, Failed) and expected.num_rows < sessions.rows["t"].num_rows

@@ -12,9 +12,11 @@ from datafusion import SessionContext
 from .asking import Statement, placeholders
 from .columns import Labels
 from .conditions import Condition, Near, Spelling, draw_condition
-from .shapes import NEAR, ON_U, SHAPES, Shape
+from .near_shapes import DUPLICATES, MOST_COMPARED, SEARCHES
+from .shape import NEAR, Shape
+from .shapes import ON_U, SHAPES
 from .situations import Sessions
-from .texts import Texts, draw_distance, draw_order
+from .texts import DEFAULT, Distance, Texts, draw_distance, draw_order, draw_plain_distance
 
 _SIZES = {"t": 40, "u": 16}
 """How many conditions a moment has for each table."""
@@ -74,13 +76,12 @@ def _counts(conditions: list[Condition], table: str, memory: SessionContext) -> 
 
 def draw_statement(draw: random.Random, pools: dict[str, Pool], sessions: Sessions) -> Statement:
     texts = [column for column in sessions.columns["t"] if isinstance(column, Texts)]
-    shape = _draw_shape(draw, SHAPES if texts else _WITHOUT_TEXTS)
+    shape = _draw_shape(draw, _shapes(sessions) if texts else _WITHOUT_TEXTS)
     conditions: dict[str, Condition] = {}
     for name in sorted(placeholders(shape)):
         if name in NEAR:
-            with_direction = name == "o"
-            distance = (draw_order if with_direction else draw_distance)(draw, draw.choice(texts))
-            conditions[name] = Near(distance, with_direction)
+            distance = _draw_distance(draw, name, draw.choice(texts), sessions)
+            conditions[name] = Near(distance, with_direction=name == "o")
         else:
             pool = pools["u" if name == ON_U else "t"]
             conditions[name] = pool.draw(draw)
@@ -88,6 +89,24 @@ def draw_statement(draw: random.Random, pools: dict[str, Pool], sessions: Sessio
                 conditions[name] = pool.draw(draw)
     (a,) = [c for c in sessions.columns["t"] if isinstance(c, Labels) and c.name == "a"]
     return Statement(shape, conditions, draw.choice(a.kind.literals))
+
+
+def _shapes(sessions: Sessions) -> tuple[Shape, ...]:
+    """Those that a table with texts is asked; a table function takes the first index there is."""
+    if len(sessions.signings) > 1:
+        return SHAPES
+    few = sessions.rows["t"].num_rows <= MOST_COMPARED
+    return (*SHAPES, *SEARCHES, *DUPLICATES) if few else (*SHAPES, *SEARCHES)
+
+
+def _draw_distance(draw: random.Random, name: str, column: Texts, sessions: Sessions) -> Distance:
+    match name:
+        case "o":
+            return draw_order(draw, column)
+        case "f":
+            return draw_plain_distance(draw, column, (*sessions.signings, DEFAULT)[0])
+        case _:
+            return draw_distance(draw, column)
 
 
 def _equates(condition: Condition) -> bool:

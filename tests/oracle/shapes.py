@@ -1,48 +1,26 @@
 """Statements around predicates.
 
 `{p}` and `{q}` are conditions on `t`, `{v}` is one on `u`; with a dot before them, as in `{l.p}`,
-their columns are qualified. `{o}` is a distance of texts of `t` to order by, with its direction,
-and `{d}` one without. A chain is Python that gives a DataFrame of `ctx`.
+their columns are qualified. A chain is Python that gives a DataFrame of `ctx`.
 Conditions are texts in it, which a DataFrame parses.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from .near_shapes import NEAR_SHAPES
+from .shape import Shape, shapes_of
 
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """`ordered`: it orders totally. `setup` runs before it, `teardown` after.
-
-    Where answers differ, its conditions are first tried alone, in `SIMPLE` and `SIMPLE_ON_U`.
-    """
-
-    kind: str
-    text: str
-    ordered: bool = False
-    setup: tuple[str, ...] = ()
-    teardown: tuple[str, ...] = ()
-    is_chain: bool = False
-    weight: float = 1.0
-
-
-def _all(kind: str, *texts: str, ordered: bool = False, weight: float = 1.0) -> tuple[Shape, ...]:
-    return tuple(Shape(kind, text, ordered, weight=weight) for text in texts)
-
-
-SIMPLE = _all(
+SIMPLE = shapes_of(
     "filter",
     "SELECT key FROM t WHERE {p}",
     "SELECT * FROM t WHERE {p}",
     weight=6,
-) + _all("count", "SELECT count(*) AS rows FROM t WHERE {p}", weight=4)
+) + shapes_of("count", "SELECT count(*) AS rows FROM t WHERE {p}", weight=4)
 
 ON_U = "v"
-NEAR = ("o", "d")
-(SIMPLE_ON_U,) = _all("filter", "SELECT key FROM u WHERE {v}")
+(SIMPLE_ON_U,) = shapes_of("filter", "SELECT key FROM u WHERE {v}")
 
-_FILTERS = _all(
+_FILTERS = shapes_of(
     "filter",
     "SELECT key FROM t WHERE {p} AND {q}",
     "SELECT key, n, s FROM t WHERE {p}",
@@ -57,7 +35,7 @@ _FILTERS = _all(
     weight=2,
 )
 
-_ORDERED = _all(
+_ORDERED = shapes_of(
     "limit",
     "SELECT key FROM t WHERE {p} ORDER BY key DESC LIMIT 5 OFFSET 1",
     "SELECT key, s FROM t WHERE {p} ORDER BY s NULLS FIRST, key LIMIT 7",
@@ -69,30 +47,7 @@ _ORDERED = _all(
     ordered=True,
 )
 
-_NEAREST = _all(
-    "nearest",
-    "SELECT key FROM t WHERE {p} ORDER BY {o}, key LIMIT 5",
-    "SELECT key, s FROM t ORDER BY {o}, key LIMIT 3 OFFSET 2",
-    "SELECT * FROM t WHERE {p} AND {q} ORDER BY {o}, key LIMIT 4",
-    "SELECT key, near FROM (SELECT key, {d} AS near FROM t WHERE {p}) ORDER BY near, key LIMIT 7",
-    "SELECT key, {d} AS near FROM t ORDER BY near NULLS FIRST, n, key LIMIT 6",
-    "SELECT {d} AS near FROM t WHERE {p} ORDER BY near LIMIT 9",
-    "SELECT key FROM (SELECT * FROM t ORDER BY {o}, key LIMIT 30) WHERE {p} ORDER BY key",
-    "SELECT key, r FROM (SELECT key, rank() OVER (ORDER BY {o}, key) AS r FROM t WHERE {p}) "
-    "WHERE r <= 5 ORDER BY r",
-    ordered=True,
-    weight=2,
-) + _all(
-    "nearest",
-    "SELECT s, count(*) AS rows FROM (SELECT s FROM t WHERE {p} ORDER BY {o}, key LIMIT 20) "
-    "GROUP BY s",
-    "SELECT l.key, r.key AS other FROM (SELECT * FROM t WHERE {p} ORDER BY {o}, key LIMIT 6) l "
-    "LEFT JOIN u r ON l.n = r.n AND {r.v}",
-    "(SELECT key FROM t ORDER BY {o}, key LIMIT 4) UNION ALL SELECT key FROM t WHERE {q}",
-    "SELECT key FROM u WHERE {v} AND n IN (SELECT n FROM t WHERE {p} ORDER BY {o}, key LIMIT 3)",
-)
-
-_JOINS = _all(
+_JOINS = shapes_of(
     "join",
     "SELECT l.key, r.key AS other FROM (SELECT * FROM t WHERE {p}) l "
     "JOIN (SELECT * FROM u WHERE {v}) r ON l.m = r.key",
@@ -100,6 +55,7 @@ _JOINS = _all(
     "SELECT l.key, r.key AS other FROM t l LEFT JOIN u r ON l.n = r.n AND {r.v} WHERE {l.p}",
     "SELECT l.key, r.key AS other FROM t l LEFT JOIN u r ON l.m = r.key WHERE {r.v}",
     "SELECT l.key, r.key AS other FROM t l RIGHT JOIN u r ON l.m = r.key AND {l.p} WHERE {r.v}",
+    "SELECT l.key, r.key AS other FROM u l LEFT JOIN t r ON l.m = r.key WHERE {r.p} IS NOT TRUE",
     "SELECT l.key, r.key AS other FROM (SELECT * FROM t WHERE {p}) l "
     "FULL JOIN (SELECT * FROM u WHERE {v}) r ON (l.s IS NOT DISTINCT FROM r.s) AND l.n = r.n",
     "SELECT l.key, r.key AS other FROM t l JOIN t r ON l.m = r.key WHERE {l.p} AND {r.q}",
@@ -117,13 +73,15 @@ _JOINS = _all(
     "WHERE ({l.p} AND {r.v}) OR l.key = 3",
 )
 
-_SUBQUERIES = _all(
+_SUBQUERIES = shapes_of(
     "subquery",
     "SELECT key FROM t WHERE {p} AND n IN (SELECT n FROM u WHERE {v})",
     "SELECT key FROM t WHERE {p} AND n NOT IN (SELECT n FROM u WHERE {v} AND n IS NOT NULL)",
     "SELECT key FROM t WHERE {p} AND n NOT IN (SELECT n FROM t WHERE {q})",
     "SELECT key FROM t WHERE {p} AND (x > 0 OR n IN (SELECT n FROM u WHERE {v}))",
     "SELECT key FROM t WHERE {p} AND m NOT IN (SELECT m FROM t WHERE {q})",
+    # A literal that reads as a scan of the plan.
+    "SELECT key, 'TableScan: t' AS word FROM t WHERE {p} AND n NOT IN (SELECT n FROM t WHERE {q})",
     "SELECT l.key FROM t l WHERE {l.p} AND EXISTS (SELECT 1 FROM u r WHERE r.n = l.n AND {r.v})",
     "SELECT l.key FROM t l WHERE {l.p} AND NOT EXISTS "
     "(SELECT 1 FROM t r WHERE r.m = l.m AND r.key <> l.key AND {r.q})",
@@ -138,7 +96,7 @@ _SUBQUERIES = _all(
     "SELECT key, n > (SELECT min(n) FROM t WHERE {q}) AS above FROM u WHERE {v}",
 )
 
-_CTES = _all(
+_CTES = shapes_of(
     "cte",
     "WITH c AS (SELECT * FROM t WHERE {p}) SELECT l.key, r.key AS other "
     "FROM c l JOIN c r ON l.m = r.key",
@@ -150,7 +108,7 @@ _CTES = _all(
     "SELECT c.i, t.s FROM c JOIN t ON t.key = c.i WHERE {t.p}",
 )
 
-_SETS = _all(
+_SETS = shapes_of(
     "set",
     "SELECT n FROM t WHERE {p} EXCEPT SELECT n FROM u WHERE {v}",
     "SELECT n, s FROM t WHERE {p} EXCEPT ALL SELECT n, s FROM t WHERE {q}",
@@ -162,7 +120,7 @@ _SETS = _all(
     "SELECT s FROM u WHERE {v}) GROUP BY s",
 )
 
-_GROUPS = _all(
+_GROUPS = shapes_of(
     "aggregate",
     "SELECT n, count(*) AS rows, min(key) AS low, max(s) AS high FROM t WHERE {p} GROUP BY n",
     "SELECT count(*) FILTER (WHERE {q}) AS yes, count(*) AS rows FROM t WHERE {p}",
@@ -173,7 +131,7 @@ _GROUPS = _all(
     "SELECT sum(key) AS k, sum(n) AS n, bool_or({q}) AS q FROM t WHERE {p}",
     "SELECT DISTINCT s, n FROM t WHERE {p}",
     "SELECT DISTINCT a FROM t WHERE {p} AND cardinality(a) = 1 AND n < 4",
-) + _all(
+) + shapes_of(
     "grouping sets",
     "SELECT s, n, count(*) AS rows FROM t WHERE {p} GROUP BY ROLLUP (s, n)",
     "SELECT s, n, count(*) AS rows FROM t WHERE {p} GROUP BY CUBE (s, n)",
@@ -181,7 +139,7 @@ _GROUPS = _all(
     "GROUP BY GROUPING SETS ((s, n), (s), ())",
 )
 
-_WINDOWS = _all(
+_WINDOWS = shapes_of(
     "window",
     "SELECT key, row_number() OVER (PARTITION BY n ORDER BY key) AS r FROM t WHERE {p}",
     "SELECT key, r FROM (SELECT *, row_number() OVER (ORDER BY key) AS r FROM t) WHERE {p}",
@@ -190,7 +148,7 @@ _WINDOWS = _all(
     "SELECT key, count(*) OVER (PARTITION BY s) AS c FROM t WHERE {p} AND {q}",
 )
 
-_UNNESTS = _all(
+_UNNESTS = shapes_of(
     "unnest",
     "SELECT key, unnest(a) AS label FROM t WHERE {p}",
     "SELECT label, count(*) AS rows FROM (SELECT unnest(a) AS label, n FROM t WHERE {p}) "
@@ -257,11 +215,21 @@ _CHAINS = (
     ),
 )
 
+_CACHED = tuple(
+    Shape("cached", text, cached=True)
+    for text in (
+        "SELECT key, s FROM t WHERE {p}",
+        # No plan is rebuilt around these; one scan of the table has no predicate in the first.
+        "SELECT key FROM t WHERE {p} AND n NOT IN (SELECT n FROM t WHERE n > 3)",
+        "SELECT key FROM t WHERE {p} AND n NOT IN (SELECT n FROM t WHERE {q})",
+    )
+)
+
 SHAPES: tuple[Shape, ...] = (
     *SIMPLE,
     *_FILTERS,
     *_ORDERED,
-    *_NEAREST,
+    *NEAR_SHAPES,
     *_JOINS,
     *_SUBQUERIES,
     *_CTES,
@@ -271,4 +239,5 @@ SHAPES: tuple[Shape, ...] = (
     *_UNNESTS,
     *_STORED,
     *_CHAINS,
+    *_CACHED,
 )

@@ -15,7 +15,7 @@ from datafusion_lance.udfs.minhash.definitions import function_of
 
 from .changes import lived
 from .columns import Column
-from .texts import GIVEN
+from .texts import GIVEN, Signing
 from .worlds import Life, World
 from .writing import write_fragments
 
@@ -36,13 +36,15 @@ class Moment:
 class Sessions:
     """Two that are to give the same answers, and what the two tables hold.
 
-    Run without its indexes, `indexed` is to give the same answers once more.
+    Run without its indexes, `indexed` is to give the same answers once more; it has `t` with
+    its row ids, too, as `r`. `signings` are those of the MinHash indexes of `t`.
     """
 
     indexed: LanceSessionContext
     memory: SessionContext
     columns: dict[str, tuple[Column, ...]]
     rows: dict[str, pa.Table]
+    signings: tuple[Signing, ...]
 
 
 class Situation:
@@ -78,7 +80,13 @@ class Situation:
             "t": world.t.columns_after(moment.shown),
             "u": world.u.columns_after(len(world.u.changes)),
         }
-        return Sessions(indexed, memory_of(rows, world), columns, rows)
+        signings = self._signings(moment)
+        return Sessions(indexed, memory_of(rows, world), columns, rows, signings)
+
+    def _signings(self, moment: Moment) -> tuple[Signing, ...]:
+        shown = lance.dataset(self.path("t"), version=self._versions[moment.shown])
+        details = [one.details for one in shown.describe_indices() if "MinHash" in one.type_url]
+        return tuple((d["num_hashes"], d["num_bands"], d["shingle_size"]) for d in details)
 
     def path(self, table: str) -> Path:
         return self._folder / f"{table}.lance"
@@ -87,12 +95,14 @@ class Situation:
         if self._newest is None:
             self._newest = self._at(None)
         self._newest.refresh("t")
+        self._newest.refresh("r")
         return self._newest
 
     def _at(self, past: int | None) -> LanceSessionContext:
         session = LanceSessionContext(config_of(self._world))
         version = None if past is None else self._versions[past]
         session.register_lance("t", self.path("t"), version=version)
+        session.register_lance("r", self.path("t"), version=version, row_id=True)
         session.register_lance("u", self.path("u"))
         register_own_function(session, self._world)
         return session

@@ -11,7 +11,7 @@ from datafusion_lance.engine.execution import Execution
 from datafusion_lance.indexes import query as queries
 from datafusion_lance.indexes.query import Query
 
-from .asking import Asked, Failed, Statement
+from .asking import Asked, Failed, Statement, serves
 
 LEAST_SERVED = 0.6
 LEAST_SELECTIVE = 0.5
@@ -21,6 +21,9 @@ RULES = (
     *("And", "Or", "Not", "Is", "Superset"),
 )
 """Nodes of query trees."""
+
+FUNCTIONS = ("minhash_search", "minhash_pairs", "minhash_clusters")
+"""Table functions that an index served."""
 
 WAYS = ("rebuilt plan", "bound leaf", "beside a scan", "exact", "superset", "two tables")
 """How index scans stand in plans."""
@@ -48,6 +51,15 @@ REFUSALS = {
     "a bound of another type": "the bound is no literal of its type",
     "items of another type": "not every item is a literal of its type",
     "too many bounds": "more than 8 searches",
+    "a filter that may change": "a function that may not always give the same",
+    "a column without an index": "has no MinHash index",
+    "no filter over the table": "as it is no filter over the table holds the predicate",
+    "above a LIMIT": "it is above a LIMIT",
+    "beside another aggregate": "another aggregate beside it takes other rows",
+    "above a window": "it is above a window that is not partitioned by its column",
+    "groups that stay": "groups in which an aggregate's FILTER finds no row stay in the answer",
+    "on a missing row": "it is TRUE where an outer join finds no row of the table",
+    "a subquery among the filters": "the rows are filtered by more than their own values",
     "hidden in a subquery": "a scan inside a subquery expression",
     "scanned without a predicate, too": "it scans the table without such a predicate, too",
 }
@@ -64,6 +76,7 @@ class Tally:
     failing: int = 0
     rules: Counter[str] = field(default_factory=Counter)
     ways: Counter[str] = field(default_factory=Counter)
+    functions: Counter[str] = field(default_factory=Counter)
     fetches: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     unknown_refusals: Counter[str] = field(default_factory=Counter)
@@ -80,15 +93,21 @@ class Tally:
         execution = asked.execution
         if execution is None:
             return
-        for note in execution.notes:
+        for note in execution.notes + sum((scan.notes for scan in execution.called), ()):
             self._refused(note)
-        if execution.uses_index:
+        if serves(execution):
             self.served += 1
             self.served_shapes[statement.shape.text] += 1
             self._served(execution)
 
     def _served(self, execution: Execution) -> None:
         searches = execution.searches
+        for scan in execution.called:
+            if scan.entries is not None:
+                name, *_ = dict(scan.entries)["query"].split("(")
+                self.functions[name] += 1
+        if not searches:
+            return
         self.ways["bound leaf" if execution.bound else "rebuilt plan"] += 1
         self.ways["two tables"] += len({id(scan.table) for scan in searches}) > 1
         for scan in searches:
@@ -109,6 +128,7 @@ class Tally:
         asked = (
             ("rule", RULES, self.rules),
             ("way", WAYS, self.ways),
+            ("function", FUNCTIONS, self.functions),
             ("fetch", FETCHES, self.fetches),
             ("refusal", tuple(REFUSALS), self.refusals),
         )
@@ -132,6 +152,7 @@ class Tally:
         for name, counter in (
             ("rules", self.rules),
             ("ways", self.ways),
+            ("functions", self.functions),
             ("fetches", self.fetches),
             ("refusals", self.refusals),
             ("other refusals", self.unknown_refusals),

@@ -110,12 +110,17 @@ class Distance:
         return self.form.replace("{call}", f"{name}({', '.join(arguments)})")
 
     @property
-    def chain(self) -> str:
-        """The call as Python, for a DataFrame; the text has to be a literal."""
-        text = self.text[1:-1].replace("''", "'")
-        names = ("num_hashes", "num_bands", "shingle_size")
-        given = "".join(f", {name}={n}" for name, n in zip(names, self.given, strict=False))
-        return f"{self.function}(col({self.column!r}), {text!r}{given})"
+    def parts(self) -> dict[str, str]:
+        """What a table function, and what stands for it in plain DataFusion, is called with."""
+        hashes, bands, *_ = (*self.given, *DEFAULT[len(self.given) :])
+        return {
+            "column": self.column,
+            "text": self.text,
+            "bands": repr(bands / hashes),
+            "below": repr((bands - 1) / hashes),
+            "function": function_of(self.function, self.given).name,
+            "given": "".join(f", {number}" for number in self.given),
+        }
 
     @property
     def num_hashes(self) -> int:

@@ -20,6 +20,7 @@ from .changes import (
     Delete,
     Drop,
     DropField,
+    KeepUp,
     Keys,
     Merge,
     Optimize,
@@ -90,7 +91,7 @@ def draw_world(seed: int) -> World:
         _past(random, t),
         int(random.choice([1, 2, 4])),
         8192 if size == MOST_ROWS else int(random.choice([8192, 8192, 100, 16])),
-        "array_has_all" if random.random() < 0.05 else None,
+        "array_has_all" if random.random() < 0.08 else None,
     )
 
 
@@ -176,7 +177,7 @@ def _past(random: np.random.Generator, life: Life) -> int | None:
 
 
 # From which share of the fragments to which a list element index is built.
-_COVERED = (*[(0.0, 1.0)] * 8, *[(0.0, 0.7)] * 3, (0.0, 0.5), (0.5, 1.0))
+_COVERED = (*[(0.0, 1.0)] * 7, *[(0.0, 0.7)] * 2, *[(0.0, 0.5), (0.5, 1.0)] * 2)
 
 _WEIGHTS = {
     "append": 4,
@@ -189,14 +190,15 @@ _WEIGHTS = {
     "compact": 2,
     "compact, remap later": 1,
     "optimize": 2,
+    "keep up": 2,
     "add a column": 1,
     "drop": 0.5,
     "rename": 1,
-    "drop a field": 0.4,
+    "drop a field": 0.8,
     "build again": 2,
     "delete many": 0.5,
     "clean up": 0.5,
-    "age": 0.3,
+    "age": 1,
 }
 
 
@@ -229,7 +231,7 @@ class _History:
             if isinstance(column, Elements):
                 for number in range(len(column.keys)):
                     self._build_elements(column, number)
-            if isinstance(column, Texts) and self._random.random() < 0.95:
+            if isinstance(column, Texts) and self._random.random() < 0.88:
                 for number in range(len(column.signings)):
                     self._build_texts(column, number)
             if self._random.random() < 0.04:
@@ -292,6 +294,10 @@ class _History:
                     self._add(Compact(target, deferred))
             case "optimize":
                 self._add(Optimize(int(random.integers(0, 2))))
+            case "keep up":
+                self._add(KeepUp())
+                # What claims rewritten fragments is built again.
+                self._rewritten = False
             case "add a column" if not self._added:
                 self._added = True
                 self._add(AddColumn("added"))
@@ -319,7 +325,7 @@ class _History:
             case "age" if not self._aged:
                 self._aged = True
                 if any(isinstance(c, BuildLabels) and c.column == "a" for c in self.changes):
-                    self._add(Age("a_idx", int(random.choice([0, 99]))))
+                    self._add(Age("a_idx", int(random.choice([0, 99, 99]))))
             case _:
                 pass
 
