@@ -57,12 +57,12 @@ plots: $(VENV)/.bench
 	@$(BIN)/python benchmarks/plots.py $(BENCH_REPORT)
 
 docs: $(VENV)/.docs
-	@$(BIN)/python -m mkdocs build --quiet --strict
-	@echo "site/index.html"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --clean
+	@echo site/index.html
 
 clean:
-	rm -rf $(VENV) $(FFI_VENV) build dist site *.egg-info .hypothesis .pytest_cache .ruff_cache
-	rm -rf benchmarks/.tables $(BENCH_REPORT)
+	rm -rf $(VENV) $(FFI_VENV) build dist *.egg-info .hypothesis .pytest_cache .ruff_cache
+	rm -rf benchmarks/.tables $(BENCH_REPORT) site
 
 $(VENV)/.installed: pyproject.toml
 	@for python in $(PYTHON) python3.11 python3.12 python3.13 python3; do \
