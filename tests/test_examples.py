@@ -66,6 +66,13 @@ def test_the_readmes_scripts_print_what_the_readme_shows(tmp_path: Path, heading
     assert run(code, tmp_path) == shown
 
 
+def test_the_readmes_ways_to_call_any_element_go_on_from_the_first_query(tmp_path: Path) -> None:
+    (_, first), (_, before), *_ = blocks("A first query")
+    (language, code), (_, shown) = blocks("any_element")
+    assert language == "python"
+    assert run(first + code, tmp_path) == before + shown
+
+
 def test_the_readmes_plan_is_what_explain_prints(tmp_path: Path) -> None:
     """But for the repartitioning, which depends on the machine's processors."""
     (_, code), *_ = blocks("A first query")

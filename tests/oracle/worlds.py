@@ -243,6 +243,9 @@ class _History:
             return
         segments = int(self._random.choice([1, 1, 2, 3]))
         low, high = _COVERED[self._random.integers(len(_COVERED))]
+        before = [(one.low, one.high) for one in self.changes if isinstance(one, BuildElements)]
+        if before[-1:] == [(0.0, 0.5)]:
+            low, high = 0.5, 1.0  # no fragment is in both
         name = f"{column.name}_{number}"
         self._add(BuildElements(column.name, keys, name, segments, low, high))
 
