@@ -64,6 +64,9 @@ class IndexedScan:
 
     def indexes_on(self, column: str, kind: str) -> Iterator[LanceIndex]:
         """The usable indexes of that kind on the column; one that covers nothing is noted."""
+        if self.snapshot.indexes_unread is not None:
+            reason = f"its indexes are not known: {self.snapshot.indexes_unread}"
+            self.notes.append(f"table {self.table_name}: {reason}")
         for index in self.snapshot.indexes_on(column):
             if index.kind != kind:
                 continue

@@ -698,3 +698,19 @@ def test_a_prepared_statement_is_explained_with_its_values(covered: Path) -> Non
     session.sql("PREPARE tagged(VARCHAR) AS SELECT id FROM images WHERE array_has(tags, $1)")
 
     assert LINE in printed(session.sql("EXECUTE tagged('a')"))
+
+
+def test_a_version_whose_indexes_are_not_known_is_noted() -> None:
+    dataset = lance.write_dataset(pa.table({"id": [1, 2], "tags": [["a"], ["b"]]}), "memory://t")
+    session = LanceSessionContext()
+    session.register_lance("t", dataset)
+    query = "SELECT id FROM t WHERE array_has(tags, 'a')"
+
+    note = session.sql(f"EXPLAIN {query}").to_pylist()[-1]
+
+    assert note["plan_type"] == "index_notes"
+    assert note["plan"] == (
+        "table t: its indexes are not known: the manifest of version 1 of memory://t cannot be "
+        "found again"
+    )
+    assert session.sql(query).to_pydict() == {"id": [1]}
