@@ -6,13 +6,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from ..indexes.cancellation import cancellable
-from ..indexes.dataset_files import DatasetFiles
 from ..indexes.errors import InvalidArgumentError
 from ..indexes.label_list.builder import build_label_list_segment
 from ..indexes.leftovers import mark_waiting
 from ..indexes.list_element import builder as list_element
 from ..indexes.list_element.details import TYPE_URL as LIST_ELEMENT
-from ..indexes.manifest import absolute
+from ..indexes.manifest import own_files
 from ..indexes.minhash_lsh.builder import build_minhash_segment
 from ..indexes.segment_commit import BuiltSegment
 from ..indexes.segment_commit import commit_segments as commit_any
@@ -75,7 +74,7 @@ def build_segment(
         parameters.setdefault("keys", ())
     dataset = Terms(source_of(path_or_dataset), storage_options=storage_options).open()
     built = build(dataset, column, fragment_ids=fragment_ids, **parameters)
-    mark_waiting(DatasetFiles.at(dataset, absolute(dataset.uri)), built.uuid)
+    mark_waiting(own_files(dataset), built.uuid)
     return built
 
 

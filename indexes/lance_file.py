@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from struct import Struct
 from threading import Lock
 from typing import Any, Final, TypeVar
 
@@ -21,6 +22,11 @@ Value = TypeVar("Value")
 _BATCH_ROWS: Final = 1 << 17
 _READAHEAD: Final = 16
 _MAGIC: Final = b"LANC"
+# Where the columns' metadata, its table and that of the global buffers begin; how many buffers
+# and columns there are; the version.
+_FOOTER: Final = Struct("<QQQIIHH4s")
+_PLACE: Final = 16
+"""The bytes of an entry of either table: a position and a size."""
 
 OPEN_FILE_BYTES: Final = 1 << 14
 """What an open file counts for in a cache: its schema and page table, roughly."""
@@ -58,13 +64,7 @@ class OpenFile:
         # A reader used from two threads at once raises "Already borrowed".
         self._lock = Lock()
         if size is not None:
-            # pylance can abort the process over a file that was cut off.
-            at = max(size - len(_MAGIC), 0)
-            end = self.checked(
-                f"it has {size} bytes", lambda: files.read_range(relative, at, len(_MAGIC))
-            )
-            if end != _MAGIC:
-                raise CorruptIndexError(self.path, f"no LANC at the end of its {size} bytes")
+            self._check_footer(files, relative, size)
         self._reader = self.checked("it opens", lambda: files.open(relative, columns))
         metadata = self.checked("its metadata", self._reader.metadata)
         self.schema: pa.Schema = metadata.schema
@@ -72,6 +72,22 @@ class OpenFile:
         self.global_buffer_sizes: tuple[int, ...] = tuple(
             buffer.size for buffer in metadata.global_buffers
         )
+
+    def _check_footer(self, files: DatasetFiles, relative: str, size: int) -> None:
+        """pylance can abort the process over a file that was cut off, or that counts too much."""
+        at = max(size - _FOOTER.size, 0)
+        end = self.checked(
+            f"it has {size} bytes", lambda: files.read_range(relative, at, size - at)
+        )
+        if not end.endswith(_MAGIC):
+            raise CorruptIndexError(self.path, f"no LANC at the end of its {size} bytes")
+        if len(end) < _FOOTER.size:
+            raise CorruptIndexError(self.path, f"{size} bytes are too few for a footer")
+        _, columns_at, buffers_at, buffers, columns, _, _, _ = _FOOTER.unpack(end)
+        if columns_at + columns * _PLACE > buffers_at or buffers_at + buffers * _PLACE > at:
+            raise CorruptIndexError(
+                self.path, f"it opens: {columns} columns and {buffers} buffers end outside it"
+            )
 
     def column_pages(self, column: int) -> list[ColumnPage]:
         """The pages of the file's column of that number, all columns of the file counted."""

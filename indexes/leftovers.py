@@ -23,8 +23,8 @@ import lance
 
 from .cancellation import uninterrupted
 from .dataset_files import DatasetFiles
-from .manifest import absolute, segments_of_all_versions
-from .owner import has_ended, this_process
+from .manifest import own_files, segments_of_all_versions
+from .owner import has_ended, is_running, this_process
 
 MARK: Final = "unfinished.datafusion-lance"
 """The file's name; in it is the time of its making, in seconds since 1970, and its owner."""
@@ -100,12 +100,13 @@ def remove_leftovers(
     """Removes the files of builds that were killed; returns the uuids of their segments.
 
     Those alone that this package has begun and that no version of the table names: at once where
-    the process has ended that this machine ran, else after `kept_seconds`.
+    the process has ended that this machine ran, else after `kept_seconds`, but never while this
+    machine runs the process.
     """
-    files = DatasetFiles.at(dataset, absolute(dataset.uri))
+    files = own_files(dataset)
     _remove_begun(files, kept_seconds)
     left = [
-        path.split("/")[-2]
+        path
         for path in files.list("_indices")
         if path.endswith(f"/{MARK}") and _is_left(files, path, kept_seconds)
     ]
@@ -113,12 +114,16 @@ def remove_leftovers(
         return ()
     # Read after the processes were seen to have ended: it has all that they have committed.
     named = segments_of_all_versions(dataset)
-    for uuid in left:
+    removed: list[str] = []
+    for path in left:
+        uuid = path.split("/")[-2]
         if uuid in named:
             unmark(files, uuid)
-        else:
+        # Another process may be about to commit what has waited for so long.
+        elif _is_left(files, path, kept_seconds):
             remove(files, uuid)
-    return tuple(uuid for uuid in left if uuid not in named)
+            removed.append(uuid)
+    return tuple(removed)
 
 
 def _is_left(files: DatasetFiles, path: str, kept_seconds: int) -> bool:
@@ -126,7 +131,8 @@ def _is_left(files: DatasetFiles, path: str, kept_seconds: int) -> bool:
     with suppress(OSError, ValueError):
         made, _, owner = files.read(path).decode().partition(" ")
         if time.time() - int(made) > kept_seconds:
-            return True
+            # Clocks are set, and a process may have been stopped for long.
+            return not is_running(owner)
         # To another machine's storage, what a process has sent may be under way after its end.
         return files.local_path(path) is not None and has_ended(owner)
     return False

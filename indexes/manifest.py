@@ -216,12 +216,17 @@ def read_past_manifest(dataset: lance.LanceDataset, root: str, version: int) -> 
     return None
 
 
+def own_files(dataset: lance.LanceDataset) -> DatasetFiles:
+    """The files that the dataset writes beside, which are a branch's own where it is on one."""
+    return DatasetFiles.at(dataset, absolute(read_manifest(dataset).root))
+
+
 def segments_of_all_versions(dataset: lance.LanceDataset) -> frozenset[str]:
-    """The uuids of the index segments that any version names which is still there.
+    """The uuids of the index segments that any version of its branch names which is still there.
 
     Raises `CorruptIndexError` where a manifest is not as Lance writes it.
     """
-    files = DatasetFiles.at(dataset, absolute(dataset.uri))
+    files = own_files(dataset)
     found: set[str] = set()
     for name in files.list("_versions"):
         if name.endswith(".manifest"):

@@ -41,6 +41,12 @@ def has_ended(owner: str) -> bool:
     return _identity(int(process)) != owner
 
 
+def is_running(owner: str) -> bool:
+    """Whether the process that `this_process` named `owner` is one that this process sees run."""
+    process = owner.split(" ")[2] if owner.count(" ") == 3 else ""
+    return process.isdecimal() and _identity(int(process)) == owner
+
+
 def _identity(process: int) -> str | None:
     """What `this_process` says of another one; None of one that does nothing any more."""
     place, (_, began) = _place(), _state(Path(f"/proc/{process}/stat"))

@@ -16,8 +16,14 @@ from .conflicts import is_conflict
 from .dataset_files import DatasetFiles
 from .errors import InvalidArgumentError, LanceIndexError
 from .index_names import chosen_name, replaced
-from .leftovers import is_marked, mark, mark_waiting, remove, unmark
-from .manifest import IndexSegment, absolute, read_manifest
+from .leftovers import is_marked, mark_waiting, remove, unmark
+from .manifest import (
+    IndexSegment,
+    absolute,
+    own_files,
+    read_manifest,
+    segments_of_all_versions,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,7 @@ def commit(
     with uninterrupted():
         lance.LanceDataset.commit(dataset, operation, read_version=read_version)
     dataset.checkout_latest()
-    files = DatasetFiles.at(dataset, absolute(dataset.uri))
+    files = own_files(dataset)
     for segment in segments:
         unmark(files, segment.uuid)
 
@@ -118,22 +124,27 @@ def commit_segments(
     files = DatasetFiles.at(dataset, absolute(manifest.root))
     for segment in segments:
         if not is_marked(files, segment.uuid):
-            raise LanceIndexError(
-                f"index {chosen!r} was not created: segment {segment.uuid} is committed, or its "
-                f"files are gone"
-            )
-        mark(files, segment.uuid)
+            raise _gone(chosen, segment)
+        # Anew, so that no upkeep finds it old; not as this process's, which may end before.
+        mark_waiting(files, segment.uuid)
+        if not all(files.contains(f"_indices/{segment.uuid}/{path}") for path, _ in segment.files):
+            raise _gone(chosen, segment)
     try:
         commit(dataset, chosen, segments, replaced(manifest, chosen))
     except Exception as error:
-        for segment in segments:
-            mark_waiting(files, segment.uuid)
         if not is_conflict(error):
             raise
         what = str(error).split(", /")[0]
         raise LanceIndexError(
             f"index {chosen!r} was not created: another writer was faster, build it again ({what})"
         ) from error
+
+
+def _gone(index: str, segment: BuiltSegment) -> LanceIndexError:
+    return LanceIndexError(
+        f"index {index!r} was not created: segment {segment.uuid} is committed, or its files are "
+        f"gone"
+    )
 
 
 def built_by_pylance(index: Index) -> BuiltSegment:
@@ -173,7 +184,8 @@ def _listed(segment: IndexSegment) -> Index:
 def removed_on_error(dataset: lance.LanceDataset, *uuids: str) -> Iterator[list[str]]:
     """Remove the files of segments where anything fails; more of them can be added to the list.
 
-    Those that the table names are kept: a commit may be done and what follows it fail.
+    Those that any version names are kept: a commit may be done and what follows it fail, and
+    another writer may have replaced the index already.
     """
     every = list(uuids)
     try:
@@ -186,11 +198,8 @@ def removed_on_error(dataset: lance.LanceDataset, *uuids: str) -> Iterator[list[
 
 
 def _remove(dataset: lance.LanceDataset, uuids: Sequence[str]) -> None:
-    newest = read_manifest(dataset.checkout_version(dataset.latest_version))
-    if newest.indexes_unread is not None:
-        return
-    named = {segment.uuid for index in newest.indexes for segment in index.segments}
-    files = DatasetFiles.at(dataset, absolute(newest.root))
+    named = segments_of_all_versions(dataset)
+    files = own_files(dataset)
     for uuid in uuids:
         if uuid in named:
             unmark(files, uuid)

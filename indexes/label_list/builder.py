@@ -9,12 +9,11 @@ import lance
 import pyarrow as pa
 
 from ..conflicts import FASTER, with_retries
-from ..dataset_files import DatasetFiles
 from ..errors import InvalidArgumentError
 from ..fragment_choice import chosen_fragments
 from ..index_names import chosen_name
 from ..leftovers import mark
-from ..manifest import absolute, read_manifest
+from ..manifest import own_files, read_manifest
 from ..segment_commit import BuiltSegment, built_by_pylance
 
 _TAKES = "a list column of elements that are not nested"
@@ -64,7 +63,7 @@ def build_label_list_segment(
             fragment_ids=[fragment.fragment_id for fragment in chosen],
         )
     )
-    mark(DatasetFiles.at(dataset, absolute(dataset.uri)), built.uuid)
+    mark(own_files(dataset), built.uuid)
     return built
 
 

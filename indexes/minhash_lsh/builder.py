@@ -11,12 +11,11 @@ import pyarrow as pa
 from lance.indices import IndexConfig
 
 from ..conflicts import FASTER, with_retries
-from ..dataset_files import DatasetFiles
 from ..errors import InvalidArgumentError
 from ..fragment_choice import chosen_fragments
 from ..index_names import chosen_name, replaced
 from ..leftovers import mark
-from ..manifest import absolute, read_manifest
+from ..manifest import own_files, read_manifest
 from ..segment_commit import BuiltSegment, built_by_pylance, commit, removed_on_error
 from .parameters import NUM_BANDS, NUM_HASHES, SHINGLE_SIZE, MinHashParameters
 from .tokenizer import DEFAULT_TOKENIZER
@@ -112,7 +111,7 @@ def build_minhash_segment(
     chosen = chosen_fragments(dataset, fragment_ids)
     uuid = str(uuid4())
     with removed_on_error(dataset, uuid):
-        mark(DatasetFiles.at(dataset, absolute(dataset.uri)), uuid)
+        mark(own_files(dataset), uuid)
         return built_by_pylance(
             dataset.create_index_uncommitted(
                 column,

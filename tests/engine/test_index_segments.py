@@ -20,6 +20,7 @@ from datafusion_lance.engine import (
     build_segment,
     commit_segments,
 )
+from datafusion_lance.indexes import segment_commit
 from datafusion_lance.indexes.leftovers import KEPT_SECONDS, MARK, remove_leftovers
 from datafusion_lance.indexes.manifest import read_indexes
 
@@ -158,6 +159,78 @@ def test_one_that_waited_for_too_long(table: Path) -> None:
 
     with pytest.raises(LanceIndexError, match="or its files are gone"):
         commit_segments(table, [built])
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "parameters"), KINDS, ids=[kind for _, kind, _ in KINDS]
+)
+def test_one_that_lacks_a_file(
+    table: Path, column: str, kind: str, parameters: dict[str, Any]
+) -> None:
+    built = build_segment(table, column, kind, **parameters)
+    (table / "_indices" / built.uuid / built.files[-1][0]).unlink()
+
+    with pytest.raises(LanceIndexError, match="or its files are gone"):
+        commit_segments(table, [built])
+
+    assert read_indexes(lance.dataset(table)) == ()
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "parameters"), KINDS, ids=[kind for _, kind, _ in KINDS]
+)
+def test_on_a_branch(table: Path, column: str, kind: str, parameters: dict[str, Any]) -> None:
+    lance.dataset(table).create_branch("dev")
+    branch = lance.dataset(table).checkout_version(("dev", None))
+    built = [
+        build_segment(branch, column, kind, part, **parameters)
+        for part in (range(4), range(4, FRAGMENTS))
+    ]
+
+    assert commit_segments(branch, built) == 2
+
+    assert not list(table.rglob(MARK))
+    assert read_indexes(lance.dataset(table)) == ()
+    assert_sound(table / "tree" / "dev", f"{column}_idx")
+
+
+def test_a_process_that_ends_in_its_commit_loses_no_segment(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = build_segment(table, "tags", "LABEL_LIST")
+
+    def stopped(*_: Any) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(segment_commit, "commit", stopped)
+        with pytest.raises(SystemExit):
+            commit_segments(table, [built])
+    mark = table / "_indices" / built.uuid / MARK
+    assert mark.read_text().split() == [mark.read_text().strip()]
+
+    commit_segments(table, [built])
+
+    assert_sound(table, "tags_idx")
+
+
+def test_a_commit_that_another_writer_has_replaced_keeps_its_files(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def replaced(*_: Any) -> None:
+        lance.dataset(table).drop_index("text_idx")
+        raise KeyboardInterrupt
+
+    session = LanceSessionContext()
+    session.register_lance("t", table)
+    with monkeypatch.context() as patched:
+        patched.setattr(segment_commit, "unmark", replaced)
+        with pytest.raises(KeyboardInterrupt):
+            session.create_lance_index("t", "text", "MINHASHLSH")
+
+    assert read_indexes(lance.dataset(table)) == ()
+    session.register_lance("before", lance.dataset(table, version=2))
+    assert session.check_lance_index("before", "text_idx").sound
 
 
 def test_a_commit_that_fails_can_be_tried_again(table: Path) -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from datafusion_lance.engine import LanceSessionContext
+from datafusion_lance.indexes import leftovers
 from datafusion_lance.indexes.leftovers import KEPT_SECONDS, MARK, remove_leftovers
 from datafusion_lance.indexes.list_element.builder import (
     build_segment,
@@ -116,6 +117,50 @@ def test_a_build_at_work_is_kept(dataset: lance.LanceDataset) -> None:
         while remove_leftovers(dataset) == ():
             time.sleep(0.01)
     assert folders(dataset) == []
+
+
+def test_a_build_at_work_is_kept_however_old_it_seems(dataset: lance.LanceDataset) -> None:
+    folder = kill(dataset, "begun")
+    change(folder, seconds=KEPT_SECONDS + 60, owner=this_process())
+
+    assert remove_leftovers(dataset, -1) == ()
+
+    assert folders(dataset) == [folder]
+
+
+def test_one_that_is_begun_again_meanwhile_is_kept(
+    dataset: lance.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = build_segment(dataset, "d", ["a"], progress=False)
+    (folder,) = folders(dataset)
+    change(folder, seconds=KEPT_SECONDS + 60, owner="")
+    inner = leftovers.segments_of_all_versions
+
+    def marked_anew(dataset: lance.LanceDataset) -> frozenset[str]:
+        change(folder, seconds=-KEPT_SECONDS)
+        return inner(dataset)
+
+    monkeypatch.setattr(leftovers, "segments_of_all_versions", marked_anew)
+
+    assert remove_leftovers(dataset) == ()
+
+    commit_segments(dataset, [built])
+
+
+def test_a_branch_has_its_own(dataset: lance.LanceDataset) -> None:
+    dataset.create_branch("dev")
+    branch = dataset.checkout_version(("dev", None))
+    create_list_element(branch, "d", ["a"], progress=False)
+    (folder,) = (Path(dataset.uri) / "tree" / "dev" / "_indices").glob("*")
+    assert not (folder / MARK).exists()
+    # As after a build that was killed between its commit and the removal of its mark.
+    (folder / MARK).write_text("0")
+
+    assert remove_leftovers(dataset) == ()
+    assert (folder / MARK).exists()
+    assert remove_leftovers(branch) == ()
+
+    assert files(folder) == ["page_data.lance", "page_lookup.lance"]
 
 
 def test_one_that_was_killed_before_its_mark_was_there(dataset: lance.LanceDataset) -> None:

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from datafusion_lance.indexes import owner
-from datafusion_lance.indexes.owner import has_ended, this_process
+from datafusion_lance.indexes.owner import has_ended, is_running, this_process
 
 NAMED = "import datafusion_lance.indexes.owner as o; print(o.this_process(), flush=True); input()"
 
@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(not this_process(), reason="nothing names a proc
 
 def test_this_one_has_not() -> None:
     assert not has_ended(this_process())
+    assert is_running(this_process())
 
 
 def test_another_one_has_once_it_has() -> None:
@@ -29,10 +30,12 @@ def test_another_one_has_once_it_has() -> None:
         named = other.stdout.readline().strip()
         assert str(other.pid) in named
         assert not has_ended(named)
+        assert is_running(named)
         other.kill()
         other.wait()
 
     assert has_ended(named)
+    assert not is_running(named)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +43,7 @@ def test_another_one_has_once_it_has() -> None:
 )
 def test_what_cannot_be_seen_has_not(named: str) -> None:
     assert not has_ended(named)
+    assert not is_running(named)
 
 
 def test_the_same_number_elsewhere_has_not() -> None:
