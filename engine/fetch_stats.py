@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 
 from ..indexes.search_stats import SearchStats
@@ -24,9 +23,6 @@ class ScanStats(SearchStats):
     fetch_bytes: int = 0
     fetch_seconds: float = 0.0
     rows_returned: int = 0
-
-    def __post_init__(self) -> None:
-        self._lock = threading.Lock()
 
     def fetched(self, method: str, rows: int, nbytes: int, seconds: float) -> None:
         """Counts one batch; partitions on several threads share the counters."""
