@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
+Item = TypeVar("Item")
 Value = TypeVar("Value")
 Range = tuple[int, int]
 """An offset and a size."""
@@ -13,8 +14,8 @@ Range = tuple[int, int]
 AT_ONCE: Final = 8
 """So many requests are under way at once."""
 
-# What an object store sends in the time of one more request, or less.
-_GAP: Final = 1 << 18
+# What an object store sends in the time of one more request among others, or less.
+_GAP: Final = 1 << 17
 # More than that comes faster in several requests at once.
 _LARGEST: Final = 1 << 23
 
@@ -49,12 +50,12 @@ def pieces(offset: int, size: int) -> list[Range]:
 
 
 def at_once(
-    read: Callable[[Range], Value], ranges: Sequence[Range], threads: int
+    read: Callable[[Item], Value], items: Sequence[Item], threads: int = AT_ONCE
 ) -> Iterator[Value]:
-    """What `read` gives for each range, in order; at most so many are read at the same time."""
-    threads = min(threads, AT_ONCE, len(ranges))
+    """What `read` gives for each item, in order; at most so many are read at the same time."""
+    threads = min(threads, AT_ONCE, len(items))
     if threads < 2:
-        yield from map(read, ranges)
+        yield from map(read, items)
         return
     with ThreadPoolExecutor(threads) as pool:
-        yield from pool.map(read, ranges)
+        yield from pool.map(read, items)

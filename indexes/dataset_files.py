@@ -36,6 +36,11 @@ class DatasetFiles:
         """The full path of a file, for messages and as a key."""
         return posixpath.join(self.base, relative)
 
+    @property
+    def are_local(self) -> bool:
+        """Whether they are on this machine's own disks."""
+        return self.local_path("") is not None
+
     def local_path(self, relative: str) -> Path | None:
         """The file on this machine's own disks, None where it is elsewhere."""
         return None if self._local is None else self._local / relative

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from lance.file import LanceFileReader
 
-from .byte_ranges import AT_ONCE, Range, at_once, merged
+from .byte_ranges import AT_ONCE, Range, at_once, merged, pieces
 from .dataset_files import DatasetFiles
 from .errors import CorruptIndexError, LanceIndexError
 from .file_requests import FileRequests
@@ -44,7 +46,8 @@ class ColumnPage:
 class OpenFile:
     """A Lance file with some of its columns; thread-safe.
 
-    What is read of a file in an object store is counted into the `stats` given.
+    What is read of a file in an object store is counted into the `stats` given. Columns that the
+    file has not leave the choice open: its schema tells, and all columns are read.
 
     Raises `CorruptIndexError`, with the file's name, wherever pylance fails to read it:
     `MissingIndexFileError`, which is one, where the file is gone.
@@ -71,7 +74,7 @@ class OpenFile:
             )
             if end != _MAGIC:
                 raise CorruptIndexError(self.path, f"no LANC at the end of its {size} bytes")
-        reader = self._checked("it opens", lambda: files.open(relative, columns))
+        reader = self._open(files, relative, columns)
         metadata = self._checked("its metadata", reader.metadata)
         self.schema: pa.Schema = metadata.schema
         self.num_rows: int = metadata.num_rows
@@ -81,7 +84,7 @@ class OpenFile:
         self._requests = None if self.local_path else FileRequests.of(metadata, columns)
         self._readers = ReaderPool(
             reader,
-            lambda: self._checked("it opens", lambda: files.open(relative, columns)),
+            lambda: self._open(files, relative, columns),
             most=1 if self.in_memory else AT_ONCE,
         )
         self._count(stats, lambda requests: requests.opening())
@@ -156,33 +159,47 @@ class OpenFile:
         )
 
     def read_bytes(self, ranges: Sequence[Range], stats: SearchStats | None = None) -> list[bytes]:
-        """The bytes of each range, an offset and a size; they ascend. Some are read at once."""
+        """The bytes of each range, an offset and a size; they ascend.
 
-        def read(one: Range) -> bytes:
-            offset, size = one
-            what = f"{size} bytes from {offset} on"
-            found = self._checked(what, lambda: self._read_range(offset, size))
-            if len(found) != size:
-                raise CorruptIndexError(self.path, f"{what}: it has {len(found)} of them")
-            return found
-
-        reads = merged(ranges)
+        Near ranges are read together, large ones in pieces, and some reads are under way at once.
+        """
+        parts = [pieces(*one) for one in ranges]
+        wanted = [piece for part in parts for piece in part]
+        reads = merged(wanted)
         self._count(stats, lambda _: (len(reads), sum(size for _, size in reads)))
-        found = list(zip(reads, at_once(read, reads, AT_ONCE), strict=True))
-        parts: list[bytes] = []
-        at = 0
-        for offset, size in ranges:
-            while offset + size > sum(found[at][0]):
-                at += 1
-            begin = offset - found[at][0][0]
-            parts.append(found[at][1][begin : begin + size])
-        return parts
+        starts = [offset for offset, _ in reads]
+        found = list(at_once(self._bytes, reads))
+        data: list[bytes] = []
+        for offset, size in wanted:
+            at = bisect_right(starts, offset) - 1
+            begin = offset - starts[at]
+            data.append(found[at][begin : begin + size])
+        ends = [0, *accumulate(len(part) for part in parts)]
+        return [b"".join(data[low:high]) for low, high in pairwise(ends)]
+
+    def _bytes(self, one: Range) -> bytes:
+        offset, size = one
+        what = f"{size} bytes from {offset} on"
+        found = self._checked(what, lambda: self._read_range(offset, size))
+        if len(found) != size:
+            raise CorruptIndexError(self.path, f"{what}: it has {len(found)} of them")
+        return found
 
     def _count(
         self, stats: SearchStats | None, asked: Callable[[FileRequests], tuple[int, int]]
     ) -> None:
         if stats is not None and self._requests is not None:
             stats.requested(*asked(self._requests))
+
+    def _open(
+        self, files: DatasetFiles, relative: str, columns: list[str] | None
+    ) -> LanceFileReader:
+        try:
+            return self._checked("it opens", lambda: files.open(relative, columns))
+        except CorruptIndexError:
+            if columns is None:
+                raise
+            return self._checked("it opens", lambda: files.open(relative))
 
     def _read(self, what: str, read: Callable[[LanceFileReader], Value]) -> Value:
         with self._readers.reader() as reader:

@@ -39,3 +39,8 @@ class SearchStats:
         with self._lock:
             self.requests += requests
             self.bytes_requested += nbytes
+
+    def read(self, nbytes: int) -> None:
+        """Counts bytes that were read; threads may share the counters."""
+        with self._lock:
+            self.bytes_read += nbytes

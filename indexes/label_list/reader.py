@@ -130,11 +130,7 @@ class LabelListReader:
 
     def _open(self, stats: SearchStats) -> OpenFile:
         size = dict(self._segment.files).get(FILE)
-        try:
-            file = OpenFile(self._files, self._relative, ["bitmaps"], size, stats)
-        except CorruptIndexError:
-            # Where it opens without that column, the check of the columns says what is wrong.
-            file = OpenFile(self._files, self._relative, None, size, stats)
+        file = OpenFile(self._files, self._relative, ["bitmaps"], size, stats)
         names = file.schema.names
         if names != ["keys", "bitmaps"]:
             raise self._corrupt(f"the columns are {names}, not keys and bitmaps")
