@@ -182,6 +182,7 @@ class IndexPartitionScan:
         elif self._fragment_ids is not None:
             rows = rows.restrict(self._fragment_ids)
         reader = scan.table.row_reader
+        scan.stats.metered(reader.meter)
         yield from reader.fetch(rows, schema, predicate, self._batch_size, scan.stats.fetched)
 
     def to_table(self) -> pa.Table:

@@ -91,6 +91,7 @@ class MinHashScan(FunctionScan):
                 if len(schema)
                 else without_columns(len(found))
             )
+        self.stats.metered(self.table.row_reader.meter)
         batch = self.table.row_reader.kept(found.addresses, stored, self.stats.fetched)
         if batch is None:
             batch = self._fetched(stored, found)

@@ -22,7 +22,7 @@ class DatasetFiles:
     def __init__(self, base: str, session: LanceFileSession) -> None:
         self.base = base
         self._session = session
-        self._local = _local_folder(base)
+        self._local = local_folder(base)
 
     @classmethod
     def at(cls, dataset: lance.LanceDataset, base: str) -> DatasetFiles:
@@ -91,7 +91,8 @@ class DatasetFiles:
         return self._session.open_reader(relative, columns)
 
 
-def _local_folder(base: str) -> Path | None:
+def local_folder(base: str) -> Path | None:
+    """The folder on this machine's own disks that a path or URL is, None where it is elsewhere."""
     parts = urlsplit(base)
     if parts.scheme == "file":
         return Path(unquote(parts.path))

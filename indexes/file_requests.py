@@ -36,7 +36,9 @@ class _Page:
 class FileRequests:
     """The requests for one file with some of its columns; each method gives their number and bytes.
 
-    The bytes of a part of a page are its share of the page's.
+    They are at most so many, since parts that lie near each other are one. The bytes of a part of a
+    page are its share of the page's, those of some rows are their values: the reader reads whole
+    chunks, of some kilobytes each.
     """
 
     size: int
@@ -83,11 +85,11 @@ class FileRequests:
                 nbytes += page.table + page.values * rows // page.rows
         return requests, nbytes
 
-    def take(self, rows: Sequence[int]) -> tuple[int, int]:
-        """Of rows by number, which ascend: at most so many, as chunks hold several rows."""
+    def take(self, rows: Sequence[int], nbytes: int) -> tuple[int, int]:
+        """Of rows by number, which ascend, and whose values have so many bytes."""
         if self.is_read_whole:
             return 0, 0
-        requests = nbytes = 0
+        requests = 0
         taken = np.asarray(rows, dtype=np.int64)
         for page in self._pages:
             begin, end = taken.searchsorted([page.start, page.start + page.rows])
@@ -95,7 +97,7 @@ class FileRequests:
                 each = max(1, page.values // page.rows)
                 gaps = np.diff(taken[begin:end]) * each > END_BYTES
                 requests += 1 + int(np.count_nonzero(gaps)) + (page.table > 0)
-                nbytes += page.table + page.values * int(end - begin) // page.rows
+                nbytes += page.table
         return requests, nbytes
 
     @property

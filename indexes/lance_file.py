@@ -146,10 +146,11 @@ class OpenFile:
     def take_rows(self, positions: Sequence[int], stats: SearchStats | None = None) -> pa.Table:
         """The rows at `positions`, which ascend strictly."""
         rows = list(positions)
-        self._count(stats, lambda requests: requests.take(rows))
-        return self._read(
+        read = self._read(
             f"rows {rows[0]} to {rows[-1]}", lambda reader: reader.take_rows(rows).to_table()
         )
+        self._count(stats, lambda requests: requests.take(rows, read.nbytes))
+        return read
 
     def read_global_buffer(self, index: int, stats: SearchStats | None = None) -> bytes:
         """A global buffer of the file."""
