@@ -22,7 +22,7 @@ class ScanStats(SearchStats):
     is the partitions' time together.
 
     `fetch_requests` and `fetch_bytes_requested` are what Lance has counted of its requests for the
-    table's own files while rows were read, for whoever reads them at that time; 0 for tables on
+    table's own files since the search began, for whoever reads them at that time; 0 for tables on
     local disks. It counts no requests for lengths of files.
     """
 
@@ -54,6 +54,11 @@ class ScanStats(SearchStats):
             self.rows_fetched += rows
             self.fetch_bytes += nbytes
             self.fetch_seconds += seconds
+        self.measure()
+
+    def measure(self) -> None:
+        """Reads the meter."""
+        with self._lock:
             if self._meter is not None:
                 requests, asked = self._meter()
                 self.fetch_requests = requests - self._before[0]

@@ -402,6 +402,22 @@ def test_a_column_that_is_read_again_and_again_costs_nothing_at_last(large: Tabl
         pytest.fail("it is still asked for")
 
 
+@pytest.mark.parametrize(("column", "most"), [("tags", 30), ("d", 45), ("text", 45)])
+def test_a_check_reads_many_pages_at_once(large: Table, column: str, most: int) -> None:
+    session = large.session()
+    large.store.asked()
+    assert session.check_lance_index("t", f"{column}_idx", progress=False).sound
+    assert len([one for one in large.store.asked() if "/_indices/" in one.path]) <= most
+
+
+def test_the_index_of_a_filter_is_counted_too(large: Table) -> None:
+    # So many rows are asked about that the index of the filter is searched.
+    with_filter = SEARCH.removesuffix("5)") + "400, 'array_has(tags, ''a3'')', 'exhaustive')"
+    cost = Cost.of(large.session(), with_filter, large.store)
+    assert any("bitmap_page_lookup" in one.path for one in cost.asked)
+    assert cost.seen("_indices")[0] == cost.said["requests"]
+
+
 def test_a_small_index_is_read_by_opening_its_file(store: ObjectStore) -> None:
     table = Table.written(store, "small.lance", FEW)
     index_all(table.session())
