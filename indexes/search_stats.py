@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass
@@ -44,3 +44,10 @@ class SearchStats:
         """Counts bytes that were read; threads may share the counters."""
         with self._lock:
             self.bytes_read += nbytes
+
+    def add(self, other: SearchStats) -> None:
+        """Counts what another search, or a part of this one, has counted."""
+        with self._lock:
+            for counter in fields(SearchStats):
+                name = counter.name
+                setattr(self, name, getattr(self, name) + getattr(other, name))

@@ -225,6 +225,27 @@ def test_segments_are_built_apart_and_committed_together(
     assert ids(session, QUERIES[where]) == ids(table.session(use_indexes=False), QUERIES[where])
 
 
+def test_segments_are_asked_at_once_and_counted_together(store: ObjectStore) -> None:
+    table = Table.written(store, "segments.lance", 3 * FEW)
+    for column, kind, parameters in (
+        ("tags", "LABEL_LIST", {}),
+        ("d", "LIST_ELEMENT", {"keys": ["label", "n"], "progress": False}),
+        ("text", "MINHASHLSH", MINHASH),
+    ):
+        options = store.options
+        built = [
+            build_segment(table.uri, column, kind, [part], storage_options=options, **parameters)
+            for part in range(3)
+        ]
+        commit_segments(table.uri, built, storage_options=options)
+    plain = table.session(use_indexes=False)
+    for name, where in QUERIES.items():
+        cost = Cost.of(table.session(), QUERIES_AND_SEARCH[name], store)
+        requests, _ = cost.seen("_indices")
+        assert requests <= cost.said["requests"] <= requests + 3
+        assert ids(table.session(), where) == ids(plain, where)
+
+
 KILLED = """
 import json, os, sys, lance
 from datafusion_lance.indexes.list_element import builder
