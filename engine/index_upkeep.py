@@ -8,14 +8,16 @@ from typing import Final, Protocol
 from lance import LanceDataset
 
 from ..indexes.conflicts import FASTER, with_retries
+from ..indexes.dataset_files import local_folder
 from ..indexes.description import describable
 from ..indexes.errors import InvalidArgumentError
+from ..indexes.label_list.reader import KIND as LABEL_LIST
 from ..indexes.leftovers import remove_leftovers
 from ..indexes.list_element.details import KIND as LIST_ELEMENT
 from ..indexes.list_element.upkeep import optimize_list_element
-from ..indexes.manifest import read_indexes
+from ..indexes.manifest import LanceIndex, absolute, read_indexes
 from ..indexes.minhash_lsh.details import KIND as MINHASH_LSH
-from ..indexes.minhash_lsh.upkeep import optimize_minhash_lsh
+from ..indexes.minhash_lsh.upkeep import MOST_SEGMENTS, optimize_minhash_lsh
 
 
 class _Optimizer(Protocol):
@@ -47,14 +49,27 @@ def optimize_index(dataset: LanceDataset, name: str | None, *, progress: bool) -
             if index.kind in _OPTIMIZERS:
                 _OPTIMIZERS[index.kind](dataset, index.name, progress=progress)
             else:
-                _optimize_native(dataset, index.name)
+                _optimize_native(dataset, index)
     return dataset.checkout_version(dataset.latest_version)
 
 
-def _optimize_native(dataset: LanceDataset, name: str) -> None:
+def _optimize_native(dataset: LanceDataset, index: LanceIndex) -> None:
     dataset.checkout_latest()
+    merged = _merged_segments(dataset, index)
+    options = {} if merged is None else {"num_indices_to_merge": merged}
     with_retries(
         dataset,
-        lambda: dataset.optimize.optimize_indices(index_names=[name]),
-        f"index {name!r} was not optimized: {FASTER}",
+        lambda: dataset.optimize.optimize_indices(index_names=[index.name], **options),
+        f"index {index.name!r} was not optimized: {FASTER}",
     )
+
+
+def _merged_segments(dataset: LanceDataset, index: LanceIndex) -> int | None:
+    """With how many segments pylance is to merge the new rows, None for as many as it likes.
+
+    It copies a label list index posting by posting, one after the other, and an object store
+    takes its time for each. So new rows become a segment of their own there, up to a number.
+    """
+    if index.kind != LABEL_LIST or local_folder(absolute(dataset.uri)) is not None:
+        return None
+    return 0 if len(index.segments) < MOST_SEGMENTS else len(index.segments)

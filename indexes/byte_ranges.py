@@ -11,13 +11,13 @@ Value = TypeVar("Value")
 Range = tuple[int, int]
 """An offset and a size."""
 
-AT_ONCE: Final = 8
+AT_ONCE: Final = 16
 """So many requests are under way at once."""
 
 # What an object store sends in the time of one more request among others, or less.
 _GAP: Final = 1 << 17
 # More than that comes faster in several requests at once.
-_LARGEST: Final = 1 << 23
+_LARGEST: Final = 1 << 22
 
 
 def merged(ranges: Sequence[Range]) -> list[Range]:

@@ -198,6 +198,32 @@ def test_indexes_are_made_listed_kept_up_checked_and_dropped(
     assert [ids(session, q) for q in QUERIES.values()] == [ids(plain, q) for q in QUERIES.values()]
 
 
+def test_new_rows_of_a_label_list_index_become_a_segment_until_they_are_too_many(
+    store: ObjectStore,
+) -> None:
+    table = Table.written(store, "upkeep.lance", 6 * FEW)
+    session = table.session()
+    session.sql(CREATE["tags"])
+    plain = table.session(use_indexes=False)
+    segments: list[int] = []
+    for number in range(9):
+        table.write(rows((6 + number) * FEW, 50), mode="append")
+        store.asked()
+        session.optimize_lance_index("t", "tags_idx")
+        if number < 7:
+            assert len([one for one in store.asked() if one.path.endswith(".lance")]) <= 20
+        segments += session.lance_indexes("t").to_pydict()["segments"]
+    assert segments == [2, 3, 4, 5, 6, 7, 8, 1, 2]
+    assert session.check_lance_index("t", "tags_idx", progress=False).sound
+    plain.refresh("t")
+    for where in (QUERIES["array_has"], QUERIES["not array_has"]):
+        assert "uncovered_fragments" not in plan(session, f"EXPLAIN SELECT id FROM t WHERE {where}")
+        assert ids(session, where) == ids(plain, where)
+    version = table.dataset.version
+    session.optimize_lance_index("t", "tags_idx")
+    assert table.dataset.version == version
+
+
 @pytest.mark.parametrize(
     ("column", "kind", "parameters"),
     [
