@@ -91,12 +91,14 @@ class IndexScan(pyarrow.dataset.Dataset):
             if self._error is not None:
                 raise self._error
             if self._found is None:
+                self.stats.metered(self.table.row_reader.meter)
                 try:
                     answer = evaluate(self.query, self.snapshot, self.covered, self.stats)
                 except Exception as error:
                     self._error = error
                     raise
                 self._found = answer.true
+                self.stats.measure()
             return self._found
 
     def found_before(self, predicate: Predicate | None) -> RowSet:
@@ -182,6 +184,8 @@ class IndexPartitionScan:
         elif self._fragment_ids is not None:
             rows = rows.restrict(self._fragment_ids)
         reader = scan.table.row_reader
+        # A filter that was handed over may have taken the search's place.
+        scan.stats.metered(reader.meter)
         yield from reader.fetch(rows, schema, predicate, self._batch_size, scan.stats.fetched)
 
     def to_table(self) -> pa.Table:

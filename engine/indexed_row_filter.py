@@ -32,8 +32,8 @@ class IndexedFilter:
     """The rows that pass a predicate, of which indexes answer `query` on `covered` fragments.
 
     `rest` tells of the rows on which `query` is TRUE whether they pass, `whole` of any rows.
-    Few rows are left to `whole`. For more of them the indexes are searched, once. Threads may
-    share it.
+    Few rows are left to `whole`. For more of them the indexes are searched, once, which `stats`
+    counts. Threads may share it.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class IndexedFilter:
         self._covered = covered
         self._rest = rest
         self._whole = whole
+        self.stats = SearchStats()
         self._lock = threading.Lock()
         self._found: RowSet | None = None
 
@@ -72,7 +73,7 @@ class IndexedFilter:
     def _search(self) -> RowSet:
         with self._lock:
             if self._found is None:
-                answer = evaluate(self._query, self._snapshot, self._covered, SearchStats())
+                answer = evaluate(self._query, self._snapshot, self._covered, self.stats)
                 self._found = answer.true
             return self._found
 

@@ -76,8 +76,20 @@ class MinHashScan(FunctionScan):
         """The rows in their order, searched for once."""
         with self._lock:
             if self._found is None:
+                self.stats.metered(self.table.row_reader.meter)
+                requests, asked = self._of_filter()
                 self._found = self.search.run(self.stats)
+                self.stats.measure()
+                requests_then, asked_then = self._of_filter()
+                self.stats.requested(requests_then - requests, asked_then - asked)
             return self._found
+
+    def _of_filter(self) -> tuple[int, int]:
+        """What searching the filter's index has cost so far: requests and their bytes."""
+        passing = self.search.passing
+        if not isinstance(passing, IndexedFilter):
+            return 0, 0
+        return passing.stats.requests, passing.stats.bytes_requested
 
     def _read(self, schema: pa.Schema, found: Ranked) -> pa.RecordBatch:
         """Some of the rows that were found, in their order."""

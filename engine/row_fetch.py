@@ -23,11 +23,14 @@ import pyarrow as pa
 from lance.dataset import serialize_row_addrs
 from lance.fragment import FragmentSession
 
+from ..indexes.dataset_files import local_folder
+from ..indexes.manifest import absolute
 from ..indexes.row_set import RowSet
 from ..indexes.snapshot import Snapshot
 from .blob_columns import holds_blob
 from .column_cost import ReadCost, read_cost, varies
 from .fetch_cost import by_scan, read_microseconds, rows_a_read
+from .fetch_stats import Meter
 from .fragment_scan import ROW_ID, kept_rows, open_scan, read_columns, shaped
 from .kept_columns import KeptColumns
 from .predicate_kernels import keep
@@ -57,6 +60,18 @@ class RowReader:
         self._deleted: dict[int, Offsets] = {}
         self._measured: dict[str, ReadCost] = {}
         self._lock = threading.Lock()
+
+    @cached_property
+    def meter(self) -> Meter | None:
+        """What Lance has asked an object store for, for the table's files; None on local disks."""
+        if local_folder(absolute(self._dataset.uri)) is not None:
+            return None
+
+        def counted() -> tuple[int, int]:
+            stats = self._dataset.io_stats_snapshot()
+            return stats.read_iops, stats.read_bytes
+
+        return counted
 
     def fetch(
         self,

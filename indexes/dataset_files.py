@@ -22,7 +22,7 @@ class DatasetFiles:
     def __init__(self, base: str, session: LanceFileSession) -> None:
         self.base = base
         self._session = session
-        self._local = _local_folder(base)
+        self._local = local_folder(base)
 
     @classmethod
     def at(cls, dataset: lance.LanceDataset, base: str) -> DatasetFiles:
@@ -35,6 +35,11 @@ class DatasetFiles:
     def path(self, relative: str) -> str:
         """The full path of a file, for messages and as a key."""
         return posixpath.join(self.base, relative)
+
+    @property
+    def are_local(self) -> bool:
+        """Whether they are on this machine's own disks."""
+        return self.local_path("") is not None
 
     def local_path(self, relative: str) -> Path | None:
         """The file on this machine's own disks, None where it is elsewhere."""
@@ -86,7 +91,8 @@ class DatasetFiles:
         return self._session.open_reader(relative, columns)
 
 
-def _local_folder(base: str) -> Path | None:
+def local_folder(base: str) -> Path | None:
+    """The folder on this machine's own disks that a path or URL is, None where it is elsewhere."""
     parts = urlsplit(base)
     if parts.scheme == "file":
         return Path(unquote(parts.path))

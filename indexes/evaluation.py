@@ -16,6 +16,7 @@ from .minhash_lsh.distance_search import DistanceSearch
 from .query import And, AnyElement, HasAll, HasAny, Is, Nearest, Not, Or, Query, WithinDistance
 from .row_set import RowSet
 from .search_stats import SearchStats
+from .segment_search import asked
 from .snapshot import Snapshot
 
 
@@ -122,41 +123,48 @@ class _Search:
 
     def _labels(self, query: HasAny | HasAll, null_wanted: bool) -> Answer:
         """A leaf: the union over the segments, each for the fragments that it covers."""
-        parts: list[RowSet] = []
-        nulls: list[RowSet] | None = [] if null_wanted else None
-        for segment, fragments in self._snapshot.covered_by_segment(query.index).items():
-            here = fragments & self._covered
-            if not here:
-                continue
-            reader = label_list.LabelListReader(
-                segment, *self._snapshot.files_of(segment), self._snapshot.cache
-            )
-            null_lists = None
-            every_list = isinstance(query, HasAll) and not query.match_null and not query.labels
-            if null_wanted or every_list:
-                null_lists = self._here(reader, reader.null_lists(self._stats), here)
-            if every_list:
-                if null_lists is None:
-                    raise UnusableIndexError(query.index.name, "it stores no null lists")
-                parts.append(self._snapshot.live_rows(here) - null_lists)
-            else:
-                parts.append(self._here(reader, self._found(query, reader), here) or RowSet.EMPTY)
-            if nulls is not None:
-                nulls = None if null_lists is None else [*nulls, null_lists]
-        null = None if nulls is None else RowSet.union(nulls)
-        return Answer(RowSet.union(parts), null, exact=True)
+        snapshot = self._snapshot
+        every_list = isinstance(query, HasAll) and not query.match_null and not query.labels
+        parts = [
+            (label_list.LabelListReader(segment, *snapshot.files_of(segment), snapshot.cache), here)
+            for segment, fragments in snapshot.covered_by_segment(query.index).items()
+            if (here := fragments & self._covered)
+        ]
 
-    def _found(self, query: HasAny | HasAll, reader: label_list.LabelListReader) -> RowSet:
+        def ask(
+            part: tuple[label_list.LabelListReader, frozenset[int]], stats: SearchStats
+        ) -> tuple[RowSet, RowSet | None]:
+            reader, here = part
+            null_lists = None
+            if null_wanted or every_list:
+                null_lists = self._here(reader, reader.null_lists(stats), here)
+            if not every_list:
+                found = self._here(reader, self._found(query, reader, stats), here)
+                return found or RowSet.EMPTY, null_lists
+            if null_lists is None:
+                raise UnusableIndexError(query.index.name, "it stores no null lists")
+            return snapshot.live_rows(here) - null_lists, null_lists
+
+        are_local = snapshot.are_files_local(query.index)
+        answers = asked(parts, ask, self._stats, are_local=are_local)
+        null_lists = [null for _, null in answers if null is not None]
+        known = null_wanted and len(null_lists) == len(answers)
+        true = RowSet.union(true for true, _ in answers)
+        return Answer(true, RowSet.union(null_lists) if known else None, exact=True)
+
+    def _found(
+        self, query: HasAny | HasAll, reader: label_list.LabelListReader, stats: SearchStats
+    ) -> RowSet:
         """The rows that a segment holds for the labels, as ids of that segment."""
-        positions = reader.positions(query.labels, self._stats)
+        positions = reader.positions(query.labels, stats)
         if query.match_null:
-            positions.append(reader.null_element_position(self._stats))
+            positions.append(reader.null_element_position(stats))
         if isinstance(query, HasAny):
             known = [at for at in positions if at >= 0]
-            return RowSet.union(reader.postings(known, self._stats))
+            return RowSet.union(reader.postings(known, stats))
         if -1 in positions:
             return RowSet.EMPTY
-        return RowSet.intersection(reader.postings(positions, self._stats))
+        return RowSet.intersection(reader.postings(positions, stats))
 
     def _here(
         self, reader: label_list.LabelListReader, ids: RowSet | None, fragments: frozenset[int]

@@ -178,6 +178,10 @@ class Snapshot:
         files = self._once(("files", root), lambda: DatasetFiles.at(self.dataset, absolute(root)))
         return files, f"_indices/{segment.uuid}" if is_dataset_root else segment.uuid
 
+    def are_files_local(self, index: LanceIndex) -> bool:
+        """Whether all files of the index are on this machine's own disks."""
+        return all(self.files_of(segment)[0].are_local for segment in index.segments)
+
     # -- its rows -----------------------------------------------------------------------
 
     def live_rows(self, fragment_ids: Iterable[int]) -> RowSet:

@@ -123,13 +123,14 @@ class LabelListReader:
         except (ValueError, IndexError) as error:
             raise self._corrupt(f"{what}: {error}") from error
 
-    def _file(self) -> OpenFile:
+    def _file(self, stats: SearchStats) -> OpenFile:
         return self._cache.get(
-            self._key("file"), lambda: (self._open(), OPEN_FILE_BYTES), handles=1
+            self._key("file"), lambda: (self._open(stats), OPEN_FILE_BYTES), handles=1
         )
 
-    def _open(self) -> OpenFile:
-        file = OpenFile(self._files, self._relative, size=dict(self._segment.files).get(FILE))
+    def _open(self, stats: SearchStats) -> OpenFile:
+        size = dict(self._segment.files).get(FILE)
+        file = OpenFile(self._files, self._relative, ["bitmaps"], size, stats)
         names = file.schema.names
         if names != ["keys", "bitmaps"]:
             raise self._corrupt(f"the columns are {names}, not keys and bitmaps")
@@ -141,8 +142,9 @@ class LabelListReader:
         return self._cache.get(self._key("keys"), lambda: self._read_keys(stats))
 
     def _read_keys(self, stats: SearchStats) -> tuple[PostingKeys, int]:
-        expected = self._file().num_rows
-        column = OpenFile(self._files, self._relative, ["keys"]).read_column("keys")
+        expected = self._file(stats).num_rows
+        file = OpenFile(self._files, self._relative, ["keys"], stats=stats)
+        column = file.read_column("keys", stats)
         if len(column) != expected:
             raise self._corrupt(f"{len(column)} keys in {expected} rows")
         try:
@@ -153,7 +155,7 @@ class LabelListReader:
         return keys, keys.nbytes
 
     def _read_postings(self, positions: list[int], stats: SearchStats) -> dict[int, RowSet]:
-        column = self._file().take_rows(positions).column("bitmaps")
+        column = self._file(stats).take_rows(positions, stats).column("bitmaps")
         if len(column) != len(positions) or column.null_count:
             raise self._corrupt("a label without a bitmap")
         read: dict[int, RowSet] = {}
@@ -166,7 +168,7 @@ class LabelListReader:
         return read
 
     def _read_null_lists(self, stats: SearchStats) -> tuple[RowSet, int]:
-        file = self._file()
+        file = self._file(stats)
         named = (file.schema.metadata or {}).get(NULLS)
         if named is None:
             raise self._corrupt(f"the schema's metadata has no {NULLS.decode()}")
@@ -175,7 +177,7 @@ class LabelListReader:
                 f"{NULLS.decode()} is {named.decode(errors='replace')!r}, and the file has "
                 f"{len(file.global_buffer_sizes)} global buffers"
             )
-        data = file.read_global_buffer(int(named))
+        data = file.read_global_buffer(int(named), stats)
         stats.bytes_read += len(data)
         stats.bitmaps_read += 1
         return self._decoded("the set of null lists", data), len(data) + _POSTING_OVERHEAD

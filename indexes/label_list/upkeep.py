@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import lance
 
 from ..cache import ReaderCache
 from ..conflicts import FASTER, with_retries
+from ..dataset_files import local_folder
 from ..errors import UnusableIndexError
+from ..manifest import LanceIndex, absolute
 from ..snapshot import Snapshot
 from .reader import KIND
+
+MOST_SEGMENTS: Final = 8
+"""In an object store; a search looks into every segment, and beyond so many they are merged."""
 
 
 def optimize_label_list(dataset: lance.LanceDataset, name: str, *, progress: bool = True) -> None:
@@ -32,23 +39,42 @@ def optimize_label_list(dataset: lance.LanceDataset, name: str, *, progress: boo
 
 
 def _optimize(dataset: lance.LanceDataset, name: str) -> None:
-    dataset.optimize.optimize_indices(index_names=[name])
+    index = _index(Snapshot(dataset, ReaderCache(0)), name)
+    options = {} if index is None else _merging(dataset, index)
+    dataset.optimize.optimize_indices(index_names=[name], **options)
     dataset.checkout_latest()
-    column = _column_of_stale_claims(dataset, name)
+    column = _column_of_stale_claims(Snapshot(dataset, ReaderCache(0)), name)
     if column is not None:
         dataset.create_scalar_index(column, "LABEL_LIST", name=name, replace=True)
 
 
-def _column_of_stale_claims(dataset: lance.LanceDataset, name: str) -> str | None:
+def _index(snapshot: Snapshot, name: str) -> LanceIndex | None:
+    found = (i for i in snapshot.indexes if i.name == name and i.kind == KIND)
+    return next(found, None)
+
+
+def _merging(dataset: lance.LanceDataset, index: LanceIndex) -> dict[str, int]:
+    """With how many segments pylance is to merge the new rows; on local disks it chooses.
+
+    It copies an index posting by posting, one after the other, and an object store takes its
+    time for each. So new rows become a segment of their own there, up to a number.
+    """
+    if local_folder(absolute(dataset.uri)) is not None:
+        return {}
+    count = len(index.segments)
+    return {"num_indices_to_merge": 0 if count < MOST_SEGMENTS else count}
+
+
+def _column_of_stale_claims(snapshot: Snapshot, name: str) -> str | None:
     """The column of the index, where that claims a fragment that it does not answer for."""
-    snapshot = Snapshot(dataset, ReaderCache(0))
-    for index in snapshot.indexes:
-        if index.name == name and index.kind == KIND:
-            claimed = frozenset().union(*(segment.fragment_ids for segment in index.segments))
-            try:
-                covered = snapshot.covered_fragments(index)
-            except UnusableIndexError:
-                return None
-            if claimed.intersection(snapshot.fragment_ids) - covered:
-                return snapshot.column_name(index.field_ids[0])
+    index = _index(snapshot, name)
+    if index is None:
+        return None
+    claimed = frozenset[int]().union(*(segment.fragment_ids for segment in index.segments))
+    try:
+        covered = snapshot.covered_fragments(index)
+    except UnusableIndexError:
+        return None
+    if claimed.intersection(snapshot.fragment_ids) - covered:
+        return snapshot.column_name(index.field_ids[0])
     return None

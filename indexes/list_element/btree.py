@@ -39,8 +39,10 @@ Ids = npt.NDArray[np.uint64]
 
 # How many pages are held at once while a wide search goes on, cached or not.
 _PAGES_AT_ONCE: Final = 256
-# Reading a page that is not needed costs less than starting another read.
+# Reading a page that is not needed costs less than starting another read, from an object store
+# several of them.
 _GAP: Final = 4
+_GAP_OF_STORE: Final = 8
 # Up to so many ranges, one after the other is faster than all at once.
 _FEW_RANGES: Final = 64
 _NONE: Final = np.empty(0, dtype=np.uint64)
@@ -208,13 +210,13 @@ class BTree:
     def _key(self, *what: Hashable) -> Hashable:
         return (self._segment.uuid, self.path, *what)
 
-    def _file(self) -> OpenFile:
+    def _file(self, stats: SearchStats) -> OpenFile:
         return self._cache.get(
-            self._key("file"), lambda: (self._open_data(), OPEN_FILE_BYTES), handles=1
+            self._key("file"), lambda: (self._open_data(stats), OPEN_FILE_BYTES), handles=1
         )
 
-    def _open_data(self) -> OpenFile:
-        file = OpenFile(self._files, self._data)
+    def _open_data(self, stats: SearchStats) -> OpenFile:
+        file = OpenFile(self._files, self._data, stats=stats)
         self._check_schema(file, PAGE_DATA_SCHEMA)
         return file
 
@@ -224,7 +226,7 @@ class BTree:
             raise CorruptIndexError(file.path, f"its columns are {described}")
 
     def _read_lookup(self, stats: SearchStats) -> PageLookup:
-        file = OpenFile(self._files, self._lookup)
+        file = OpenFile(self._files, self._lookup, stats=stats)
         self._check_schema(file, PAGE_LOOKUP_SCHEMA)
         metadata = file.schema.metadata or {}
         page_rows = metadata.get(BATCH_SIZE, b"")
@@ -232,8 +234,8 @@ class BTree:
             raise CorruptIndexError(file.path, f"its batch_size is {page_rows.decode()!r}")
         if metadata.get(RANGE_PARTITIONED, b"false") != b"false":
             raise CorruptIndexError(file.path, "it is partitioned by ranges, which is not read")
-        table = file.read_range(0, file.num_rows)
-        rows = self._file().num_rows
+        table = file.read_range(0, file.num_rows, stats)
+        rows = self._file(stats).num_rows
         stats.bytes_read += table.nbytes
         try:
             return _page_lookup(table, int(page_rows), rows)
@@ -244,32 +246,32 @@ class BTree:
         """The pages of the given numbers, which ascend; neighbours are read together."""
         found = {n: self._cache.peek(self._key("page", n)) for n in numbers}
         missing = [n for n, page in found.items() if page is None]
-        run: list[int] = []
-        for number in missing:
-            if run and number - run[-1] > _GAP:
-                found.update(self._read_run(lookup, run, stats))
-                run = []
-            run.append(number)
-        if run:
-            found.update(self._read_run(lookup, run, stats))
+        if missing:
+            found.update(self._read_pages(lookup, missing, stats))
         return [page for page in found.values() if page is not None]
 
-    def _read_run(
+    def _read_pages(
         self, lookup: PageLookup, numbers: Sequence[int], stats: SearchStats
     ) -> dict[int, Page]:
-        start = numbers[0] * lookup.page_rows
-        count = (numbers[-1] - numbers[0]) * lookup.page_rows + lookup.size(numbers[-1])
-        batch = self._file().read_range(start, count)
-        if len(batch) != count:
-            raise CorruptIndexError(self.path, f"{len(batch)} rows where there should be {count}")
+        file = self._file(stats)
+        runs = _runs(numbers, _GAP if file.in_memory else _GAP_OF_STORE)
+        starts = [run[0] * lookup.page_rows for run in runs]
+        ends = [run[-1] * lookup.page_rows + lookup.size(run[-1]) for run in runs]
+        counts = [end - start for start, end in zip(starts, ends, strict=True)]
+        batches = file.read_ranges(list(zip(starts, counts, strict=True)), stats)
         read: dict[int, Page] = {}
-        for number in numbers:
-            at = number * lookup.page_rows - start
-            page = self._page(lookup, number, batch.slice(at, lookup.size(number)))
-            self._cache.put(self._key("page", number), page, page.nbytes)
-            stats.pages_read += 1
-            stats.bytes_read += page.nbytes
-            read[number] = page
+        for run, start, count, batch in zip(runs, starts, counts, batches, strict=True):
+            if len(batch) != count:
+                raise CorruptIndexError(
+                    self.path, f"{len(batch)} rows where there should be {count}"
+                )
+            for number in run:
+                at = number * lookup.page_rows - start
+                page = self._page(lookup, number, batch.slice(at, lookup.size(number)))
+                self._cache.put(self._key("page", number), page, page.nbytes)
+                stats.pages_read += 1
+                stats.bytes_read += page.nbytes
+                read[number] = page
         return read
 
     def _page(self, lookup: PageLookup, number: int, batch: pa.RecordBatch) -> Page:
@@ -278,6 +280,17 @@ class BTree:
         inside = values.slice(values.null_count)
         # Copied: a slice would keep the whole run's buffers while it is cached.
         return Page(values.null_count, ByteStrings.of(inside), ids.to_numpy().copy())
+
+
+def _runs(numbers: Sequence[int], gap: int) -> list[list[int]]:
+    """Ascending numbers, those together that are at most `gap` apart."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number - runs[-1][-1] <= gap:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return runs
 
 
 def check_page(path: str, lookup: PageLookup, number: int, batch: pa.RecordBatch) -> None:

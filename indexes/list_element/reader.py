@@ -11,6 +11,7 @@ from ..errors import CorruptIndexError
 from ..manifest import LanceIndex
 from ..row_set import RowSet
 from ..search_stats import SearchStats
+from ..segment_search import asked
 from .btree import BTree, Ids
 from .details import Key
 from .key_range import KeySearch
@@ -56,20 +57,25 @@ class ListElementReader:
         """
         true_ranges = search.true_ranges()
         null_ranges = search.null_ranges() if null_wanted else None
-        true: list[RowSet] = []
-        null: list[RowSet] = []
-        for segment, fragments in self._snapshot.covered_by_segment(self._index).items():
-            here = fragments & covered
-            if not here:
-                continue
-            tree = BTree(segment, *self._snapshot.files_of(segment), self._snapshot.cache)
+        parts = [
+            (BTree(segment, *self._snapshot.files_of(segment), self._snapshot.cache), here)
+            for segment, fragments in self._snapshot.covered_by_segment(self._index).items()
+            if (here := fragments & covered)
+        ]
+
+        def ask(part: tuple[BTree, frozenset[int]], stats: SearchStats) -> tuple[RowSet, RowSet]:
+            tree, here = part
             found = self._rows(tree, tree.search(true_ranges, stats), here)
-            true.append(found)
-            if null_ranges is not None:
-                unknown = np.concatenate([tree.search(null_ranges, stats), tree.null_ids(stats)])
-                null.append(self._rows(tree, unknown, here) - found)
-        rows = RowSet.union(true)
-        return Answer(rows, RowSet.union(null) if null_wanted else None, exact=True)
+            if null_ranges is None:
+                return found, RowSet.EMPTY
+            unknown = np.concatenate([tree.search(null_ranges, stats), tree.null_ids(stats)])
+            return found, self._rows(tree, unknown, here) - found
+
+        are_local = self._snapshot.are_files_local(self._index)
+        answers = asked(parts, ask, stats, are_local=are_local)
+        true = RowSet.union(true for true, _ in answers)
+        null = RowSet.union(null for _, null in answers) if null_wanted else None
+        return Answer(true, null, exact=True)
 
     def _rows(self, tree: BTree, ids: Ids, fragments: frozenset[int]) -> RowSet:
         rows = RowSet.from_addresses(ids).restrict(fragments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,8 @@ from .btree import BTree, PageLookup, check_page
 from .btree_files import PAGE_DATA
 from .merge import Key, SortedRun
 
-_ROW_BITS = np.uint64(32)
+_ROW_BITS: Final = np.uint64(32)
+_PAGES_AT_ONCE: Final = 16
 
 
 class SegmentRun(SortedRun):
@@ -43,6 +45,7 @@ class SegmentRun(SortedRun):
         self._fragments = np.array(sorted(fragment_ids), dtype=np.uint64)
         self._read = read
         self._furthest = -1
+        self._block: tuple[int, pa.RecordBatch] | None = None
 
     @property
     def rows(self) -> int:
@@ -52,10 +55,22 @@ class SegmentRun(SortedRun):
     def batch(self, number: int) -> pa.RecordBatch:
         lookup = self._lookup
         size = lookup.size(number)
-        page = self._file.read_range(number * lookup.page_rows, size)
+        page = self._page(number)
         check_page(self._file.path, lookup, number, page)
         if number > self._furthest:
             self._furthest = number
             self._read(size)
         fragments = page.column("ids").to_numpy() >> _ROW_BITS
         return page.filter(pa.array(np.isin(fragments, self._fragments)))
+
+    def _page(self, number: int) -> pa.RecordBatch:
+        lookup, file = self._lookup, self._file
+        start = number * lookup.page_rows
+        if file.in_memory:
+            return file.read_range(start, lookup.size(number))
+        # From an object store, pages come several together.
+        first = number // _PAGES_AT_ONCE * _PAGES_AT_ONCE * lookup.page_rows
+        if self._block is None or self._block[0] != first:
+            count = min(_PAGES_AT_ONCE * lookup.page_rows, lookup.rows - first)
+            self._block = first, file.read_range(first, count)
+        return self._block[1].slice(start - first, lookup.size(number))

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..byte_ranges import Range
 from ..cache import ReaderCache
 from ..errors import CorruptIndexError
 from ..search_stats import SearchStats
+from .column_layout import Values
 from .mapped_column import MappedNumbers, map_numbers
+from .ranged_column import RangedNumbers, ranged_numbers
 from .segment import BAND_KEY, DOC_ID, Segment
 
 Keys = npt.NDArray[np.uint64]
@@ -85,7 +89,7 @@ class Bands:
         if first > last:
             return BandPage(np.empty(0, dtype=np.uint64), _NONE)
         start, end = self._rows_of(first)[0], sum(self._rows_of(last))
-        rows = self._read_rows(f"pages {first} to {last}", start, end - start, self._mapped())
+        (rows,) = self._read_rows([(start, end - start)], stats)
         for number in range(first, last + 1):
             begin, count = self._rows_of(number)
             page = slice(begin - start, begin - start + count)
@@ -138,10 +142,10 @@ class Bands:
         return [page for page in found.values() if page is not None]
 
     def _read_pages(self, numbers: Sequence[int], stats: SearchStats) -> dict[int, BandPage]:
-        mapped = self._mapped()
         read: dict[int, BandPage] = {}
-        for number in numbers:
-            page = self._checked(number, self._read(number, mapped))
+        rows = self._read_rows([self._rows_of(number) for number in numbers], stats)
+        for number, unchecked in zip(numbers, rows, strict=True):
+            page = self._checked(number, unchecked)
             self._cache.put(self._key(number), page, page.nbytes)
             read[number] = page
             stats.pages_read += 1
@@ -154,25 +158,21 @@ class Bands:
         start = number * segment.page_rows
         return start, min(segment.page_rows, segment.bands.num_rows - start)
 
-    def _read(self, number: int, mapped: tuple[MappedNumbers, MappedNumbers] | None) -> BandPage:
-        start, count = self._rows_of(number)
-        return self._read_rows(f"page {number}", start, count, mapped)
+    def _read_rows(self, spans: Sequence[Range], stats: SearchStats) -> Iterator[BandPage]:
+        """The rows of each span, a start and a count."""
+        columns = self._columns()
+        read = repeat(None, len(spans)) if columns is None else columns.read(spans, stats)
+        for (start, count), found in zip(spans, read, strict=True):
+            yield self._by_pylance(start, count, stats) if found is None else BandPage(*found)
 
-    def _read_rows(
-        self,
-        what: str,
-        start: int,
-        count: int,
-        mapped: tuple[MappedNumbers, MappedNumbers] | None,
-    ) -> BandPage:
-        if mapped is not None:
-            keys, docs = (column.read(start, count) for column in mapped)
-            if keys is not None and docs is not None:
-                return BandPage(keys, docs)
+    def _by_pylance(self, start: int, count: int, stats: SearchStats) -> BandPage:
         # Not `take_rows`, which aborts the process over some damages of the payload.
-        read = self._segment.bands.read_range(start, count)
+        read = self._segment.bands.read_range(start, count, stats)
         columns = [read.column(BAND_KEY), read.column(DOC_ID)]
         types = [column.type for column in columns]
+        size = self._segment.page_rows
+        first, last = start // size, (start + count - 1) // size
+        what = f"page {first}" if first == last else f"pages {first} to {last}"
         if types != [pa.uint64(), pa.uint32()] or any(c.null_count for c in columns):
             raise self._corrupt(f"{what} is not of keys and documents that are not null")
         if len(read) != count:
@@ -193,13 +193,31 @@ class Bands:
             )
         return page
 
-    def _mapped(self) -> tuple[MappedNumbers, MappedNumbers] | None:
-        """Both columns of a local file, mapped into memory, where that can be done."""
+    def _columns(self) -> _Mapped | RangedNumbers | None:
+        """Both columns, mapped into memory or read by ranges of bytes, where that can be done."""
 
-        def load() -> tuple[tuple[tuple[MappedNumbers, MappedNumbers] | None], int]:
-            keys = map_numbers(self._segment.bands, 0, np.uint64)
-            docs = map_numbers(self._segment.bands, 1, np.uint32)
-            both = None if keys is None or docs is None else (keys, docs)
-            return (both,), 0
+        def load() -> tuple[tuple[_Mapped | RangedNumbers | None], int]:
+            file = self._segment.bands
+            keys = map_numbers(file, 0, np.uint64)
+            docs = map_numbers(file, 1, np.uint32)
+            if keys is not None and docs is not None:
+                return (_Mapped(keys, docs),), 0
+            return (ranged_numbers(file, (np.uint64, np.uint32)),), 0
 
-        return self._cache.get((*self._segment.key, "mapped bands"), load, handles=1)[0]
+        return self._cache.get((*self._segment.key, "columns of bands"), load, handles=1)[0]
+
+
+class _Mapped:
+    """Both columns of a local file."""
+
+    def __init__(self, keys: MappedNumbers, docs: MappedNumbers) -> None:
+        self._keys = keys
+        self._docs = docs
+
+    def read(
+        self, spans: Sequence[Range], _stats: SearchStats
+    ) -> Iterator[tuple[Values, ...] | None]:
+        """For each start and count, keys and documents; None where pylance is to read them."""
+        for start, count in spans:
+            keys, docs = self._keys.read(start, count), self._docs.read(start, count)
+            yield None if keys is None or docs is None else (keys, docs)

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import CorruptIndexError
-from ..lance_file import OPEN_FILE_BYTES, OpenFile
 from ..search_stats import SearchStats
 from .segment import ROW_ID, Segment
 
@@ -100,42 +99,42 @@ class SegmentRows:
             starts = [0, *(np.flatnonzero(pages[1:] != pages[:-1]) + 1).tolist()]
             share = self._segment.num_docs // (_PAGE_ROWS * _SHARE_OF_PAGES)
             if len(starts) <= max(_PAGES_AT_ONCE, share):
+                read = self._pages(pages[starts].tolist(), stats)
                 return np.concatenate(
                     [
-                        self._page(int(pages[low]), stats)[docs[low:high] % _PAGE_ROWS]
-                        for low, high in pairwise([*starts, len(docs)])
+                        page[docs[low:high] % _PAGE_ROWS]
+                        for page, (low, high) in zip(
+                            read, pairwise([*starts, len(docs)]), strict=True
+                        )
                     ]
                 )
         return (self._all_row_ids(stats) if every is None else every)[docs]
 
     def _all_row_ids(self, stats: SearchStats) -> Ids:
         def load() -> tuple[Ids, int]:
-            column = self._segment.column_of_signatures(ROW_ID).read_column(ROW_ID)
+            column = self._segment.signatures.read_column(ROW_ID, stats)
             ids = self._checked(column, self._segment.num_docs)
             stats.bytes_read += ids.nbytes
             return ids, ids.nbytes
 
         return self._snapshot.cache.get((*self._segment.key, ROW_ID), load)
 
-    def _page(self, number: int, stats: SearchStats) -> Ids:
-        """The row ids of `_PAGE_ROWS` documents, or of the rest."""
-        start = number * _PAGE_ROWS
-        count = min(_PAGE_ROWS, self._segment.num_docs - start)
-
-        def load() -> tuple[Ids, int]:
-            column = self._file().read_range(start, count).column(ROW_ID)
-            ids = self._checked(column, count)
+    def _pages(self, numbers: list[int], stats: SearchStats) -> list[Ids]:
+        """The row ids of some pages, each of `_PAGE_ROWS` documents, or of the rest."""
+        cache = self._snapshot.cache
+        keys = {number: (*self._segment.key, ROW_ID, number) for number in numbers}
+        found: dict[int, Ids | None] = {number: cache.peek(key) for number, key in keys.items()}
+        missing = [number for number, ids in found.items() if ids is None]
+        starts = [number * _PAGE_ROWS for number in missing]
+        counts = [min(_PAGE_ROWS, self._segment.num_docs - start) for start in starts]
+        ranges = list(zip(starts, counts, strict=True))
+        read = self._segment.signatures.read_ranges(ranges, stats)
+        for number, count, batch in zip(missing, counts, read, strict=True):
+            ids = self._checked(batch.column(ROW_ID), count)
             stats.bytes_read += ids.nbytes
-            return ids, ids.nbytes
-
-        return self._snapshot.cache.get((*self._segment.key, ROW_ID, number), load)
-
-    def _file(self) -> OpenFile:
-        return self._snapshot.cache.get(
-            (*self._segment.key, "row id file"),
-            lambda: (self._segment.column_of_signatures(ROW_ID), OPEN_FILE_BYTES),
-            handles=1,
-        )
+            cache.put(keys[number], ids, ids.nbytes)
+            found[number] = ids
+        return [ids for ids in found.values() if ids is not None]
 
     def _checked(self, column: pa.Array, expected: int) -> Ids:
         if column.type != pa.uint64() or column.null_count or len(column) != expected:

@@ -7,9 +7,9 @@ signatures only where it reaches further.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ..manifest import IndexSegment, LanceIndex
 from ..row_set import RowSet
 from ..search_stats import SearchStats
+from ..segment_search import asked
 from .bands import Bands
 from .details import parameters_of
 from .ranked import Ranked
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ..snapshot import Snapshot
 
 Docs = npt.NDArray[np.uint32]
+Value = TypeVar("Value")
 
 # How many rows a filter is asked about at first, at least, and how fast that grows.
 _FIRST_BLOCK: Final = 256
@@ -128,12 +130,13 @@ class MinHashReader:
 
     def signed(self, covered: frozenset[int], stats: SearchStats) -> RowSet:
         """The rows that have a signature."""
-        found: list[RowSet] = []
-        for opened_segment in self._segments(covered, stats):
-            located = opened_segment.rows.locate(None, stats)
+
+        def ask(part: _Part, stats: SearchStats) -> RowSet:
+            located = part.rows.locate(None, stats)
             rows = RowSet.from_addresses(located.addresses[located.counts])
-            found.append(rows.restrict(opened_segment.fragments))
-        return RowSet.union(found)
+            return rows.restrict(part.fragments)
+
+        return RowSet.union(self._asked(ask, covered, stats))
 
     # -- segment by segment, without rows yet --------------------------------------------
 
@@ -143,25 +146,43 @@ class MinHashReader:
         """The documents that share a band with `signature`."""
         procedure = SignatureProcedure.of(self.parameters)
         keys = procedure.band_keys(signature.reshape(1, -1))[0]
-        found: list[Compared] = []
-        for part in self._segments(covered, stats):
+
+        def ask(part: _Part, stats: SearchStats) -> Compared:
             docs = Bands(part.segment, self._snapshot.cache).documents(keys, stats)
-            found.append(part.compared(signature, docs, self._snapshot, stats))
-        return found
+            return part.compared(signature, docs, self._snapshot, stats)
+
+        return self._asked(ask, covered, stats)
 
     def compared_all(
         self, signature: Signature, covered: frozenset[int], stats: SearchStats
     ) -> list[Compared]:
         """All documents."""
-        return [
-            part.compared(signature, None, self._snapshot, stats)
-            for part in self._segments(covered, stats)
+        return self._asked(
+            lambda part, stats: part.compared(signature, None, self._snapshot, stats),
+            covered,
+            stats,
+        )
+
+    def _asked(
+        self,
+        ask: Callable[[_Part, SearchStats], Value],
+        covered: frozenset[int],
+        stats: SearchStats,
+    ) -> list[Value]:
+        """What the segments say that have some of the fragments."""
+        parts = [
+            (segment, fragments, fragments & covered)
+            for segment, fragments in self._snapshot.covered_by_segment(self._index).items()
+            if fragments & covered
         ]
 
-    def _segments(self, covered: frozenset[int], stats: SearchStats) -> Iterator[_Part]:
-        for segment, fragments in self._snapshot.covered_by_segment(self._index).items():
-            if fragments & covered:
-                yield self._part(segment, fragments, fragments & covered, stats)
+        def opened_first(
+            part: tuple[IndexSegment, frozenset[int], frozenset[int]], stats: SearchStats
+        ) -> Value:
+            return ask(self._part(*part, stats), stats)
+
+        are_local = self._snapshot.are_files_local(self._index)
+        return asked(parts, opened_first, stats, are_local=are_local)
 
     def _part(
         self,

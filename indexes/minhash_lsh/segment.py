@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..byte_ranges import at_once
 from ..cache import ReaderCache
 from ..dataset_files import DatasetFiles
 from ..errors import CorruptIndexError, UnsupportedVersionError
@@ -40,7 +41,7 @@ class Segment:
 
     `num_docs` is the number of documents, `page_rows` that of the rows of a page of the
     bands file. `key` begins the keys of what is kept of the segment. `folder`, under the base
-    of `files`, is its own.
+    of `files`, is its own. Rows of `signatures` are read without the signatures.
     """
 
     key: tuple[str, str]
@@ -58,9 +59,9 @@ class Segment:
         """The bytes that it takes in memory, roughly."""
         return self.page_table.nbytes + 2 * OPEN_FILE_BYTES
 
-    def column_of_signatures(self, name: str) -> OpenFile:
-        """The signature file opened once more, to read one column of it alone."""
-        return OpenFile(self.files, f"{self.folder}/{SIGNATURES}", [name])
+    def signature_file(self, columns: list[str], stats: SearchStats | None = None) -> OpenFile:
+        """The signature file opened once more, to read some columns."""
+        return OpenFile(self.files, f"{self.folder}/{SIGNATURES}", columns, stats=stats)
 
 
 def opened(
@@ -78,22 +79,34 @@ def opened(
     key = (segment.uuid, files.path(folder))
 
     def load() -> tuple[Segment, int]:
-        made = _open(segment, files, folder, key)
+        made = _open(segment, files, folder, key, stats)
         stats.bytes_read += made.page_table.nbytes
         return made, made.nbytes
 
     return cache.get((*key, "segment"), load, handles=2)
 
 
-def _open(segment: IndexSegment, files: DatasetFiles, folder: str, key: tuple[str, str]) -> Segment:
+def _open(
+    segment: IndexSegment,
+    files: DatasetFiles,
+    folder: str,
+    key: tuple[str, str],
+    stats: SearchStats,
+) -> Segment:
     try:
         details = decode_details(segment.details)
     except ValueError as error:
         raise CorruptIndexError(files.path(folder), f"the index details: {error}") from error
     parameters = details.parameters
     sizes = dict(segment.files)
-    signatures = OpenFile(files, f"{folder}/{SIGNATURES}", size=sizes.get(SIGNATURES))
-    bands = OpenFile(files, f"{folder}/{BANDS}", size=sizes.get(BANDS))
+
+    def open_file(file: tuple[str, list[str] | None]) -> OpenFile:
+        name, columns = file
+        return OpenFile(files, f"{folder}/{name}", columns, sizes.get(name), stats)
+
+    threads = 1 if files.are_local else 2
+    names = [(SIGNATURES, [ROW_ID]), (BANDS, None)]
+    signatures, bands = at_once(open_file, names, threads)
     _check_file(segment, signatures, _signatures_schema(parameters.num_hashes), details)
     _check_file(segment, bands, _BANDS_SCHEMA, details)
     page_rows = _number(bands, PAGE_ROWS)
@@ -105,7 +118,7 @@ def _open(segment: IndexSegment, files: DatasetFiles, folder: str, key: tuple[st
             bands.path,
             f"{NUM_DOCS} is {num_docs}, and {SIGNATURES} has {signatures.num_rows} rows",
         )
-    table = _page_table(bands, page_rows)
+    table = _page_table(bands, page_rows, stats)
     return Segment(key, files, folder, parameters, signatures, bands, num_docs, page_rows, table)
 
 
@@ -168,7 +181,7 @@ def _number(file: OpenFile, name: str) -> int:
     return int(text)
 
 
-def _page_table(bands: OpenFile, page_rows: int) -> npt.NDArray[np.uint64]:
+def _page_table(bands: OpenFile, page_rows: int, stats: SearchStats) -> npt.NDArray[np.uint64]:
     """Page Table: the global buffer with the largest key of every page."""
     buffer = _number(bands, PAGE_TABLE)
     buffers = bands.global_buffer_sizes
@@ -187,7 +200,7 @@ def _page_table(bands: OpenFile, page_rows: int) -> npt.NDArray[np.uint64]:
             bands.path,
             f"the page table has {entries} entries, and {bands.num_rows} rows make {pages} pages",
         )
-    table = np.frombuffer(bands.read_global_buffer(buffer), dtype="<u8")
+    table = np.frombuffer(bands.read_global_buffer(buffer, stats), dtype="<u8")
     if len(table) != pages:
         raise CorruptIndexError(
             bands.path, f"{len(table)} of the {pages} entries of its page table"

@@ -33,9 +33,10 @@ def stored_documents(segment: Segment) -> Iterator[StoredDocuments]:
     """
     hashes = segment.parameters.num_hashes
     step = max(1, _READ_BYTES // (2 * hashes))
+    file = segment.signature_file([ROW_ID, SIGNATURE])
     for first in range(0, segment.num_docs, step):
         count = min(step, segment.num_docs - first)
-        read = segment.signatures.read_range(first, count)
+        read = file.read_range(first, count)
         ids, lists = read.column(ROW_ID), read.column(SIGNATURE)
         values = lists.flatten()
         if ids.null_count or lists.null_count or values.null_count:

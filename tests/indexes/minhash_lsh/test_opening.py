@@ -298,8 +298,8 @@ def test_nulls_in_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     dataset = _dataset(tmp_path, WrittenSegment(TEXTS))
     read = OpenFile.read_range
 
-    def with_null(self: OpenFile, start: int, count: int) -> pa.RecordBatch:
-        batch = read(self, start, count)
+    def with_null(self: OpenFile, start: int, count: int, stats: SearchStats) -> pa.RecordBatch:
+        batch = read(self, start, count, stats)
         docs = pa.array([None] * count, pa.uint32())
         return pa.RecordBatch.from_arrays([batch.column(0), docs], ["band_key", "doc_id"])
 
