@@ -21,7 +21,7 @@ from .any_element_reference import Is, Not, Predicate
 from .list_element_tables import AnyElement, Table, queries, tables
 from .oracle_rows import index_scans
 
-PREDICATES = 20
+PREDICATES = 8
 """How many predicates a table is asked, each of which counts as an example."""
 
 
