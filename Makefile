@@ -21,7 +21,7 @@ help:
 	@echo "make lint    ruff and pyright"
 	@echo "make format  let ruff rewrite the files"
 	@echo "make bench   timings against other readers of the same tables: BENCH='--quick', or '--help' for all"
-	@echo "make plots   draw the last timings into docs/"
+	@echo "make plots   draw the last timings into docs/pictures/"
 	@echo "make docs    build the documentation into site/"
 	@echo "make clean   remove the virtual environment and what tools left behind"
 

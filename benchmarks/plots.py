@@ -73,7 +73,7 @@ def file_name(title: str) -> str:
 def main() -> None:
     arguments = argparse.ArgumentParser(description="plots of a report of bench.py")
     arguments.add_argument("report", type=Path)
-    arguments.add_argument("--to", type=Path, default=ROOT / "docs")
+    arguments.add_argument("--to", type=Path, default=ROOT / "docs" / "pictures")
     given = arguments.parse_args()
     mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "plots", "font.size": 9})
     report = json.loads(given.report.read_text(encoding="utf-8"))
