@@ -12,6 +12,7 @@ from ..indexes.label_list.builder import create_label_list
 from ..indexes.list_element.builder import SORT_MEMORY, create_list_element
 from ..indexes.minhash_lsh.builder import create_minhash_lsh
 from ..indexes.minhash_lsh.parameters import NUM_BANDS, NUM_HASHES, SHINGLE_SIZE
+from ..indexes.progress import elapsed
 
 Builder = Callable[..., Any]
 
@@ -38,11 +39,18 @@ def create_index(
 
 
 def _build_label_list(
-    dataset: LanceDataset, column: str, *, name: str | None, replace: bool, **parameters: Any
+    dataset: LanceDataset,
+    column: str,
+    *,
+    name: str | None,
+    replace: bool,
+    progress: bool = True,
+    **parameters: Any,
 ) -> None:
     for parameter, value in parameters.items():
-        raise InvalidArgumentError(parameter, value, "nothing: LABEL_LIST has no parameters")
-    create_label_list(dataset, column, name, replace)
+        raise InvalidArgumentError(parameter, value, "nothing: LABEL_LIST takes progress alone")
+    with elapsed(f"indexing {column}", progress):
+        create_label_list(dataset, column, name, replace)
 
 
 def _build_list_element(
@@ -85,24 +93,26 @@ def _build_minhash_lsh(
     num_bands: int = NUM_BANDS,
     shingle_size: int = SHINGLE_SIZE,
     tokenizer: Mapping[str, Any] | None = None,
+    progress: bool = True,
     **parameters: Any,
 ) -> None:
     for parameter, value in parameters.items():
         raise InvalidArgumentError(
             parameter,
             value,
-            "nothing: MINHASHLSH takes num_hashes, num_bands, shingle_size and tokenizer",
+            "nothing: MINHASHLSH takes num_hashes, num_bands, shingle_size, tokenizer and progress",
         )
-    create_minhash_lsh(
-        dataset,
-        column,
-        name,
-        replace,
-        num_hashes=num_hashes,
-        num_bands=num_bands,
-        shingle_size=shingle_size,
-        tokenizer=tokenizer,
-    )
+    with elapsed(f"indexing {column}", progress):
+        create_minhash_lsh(
+            dataset,
+            column,
+            name,
+            replace,
+            num_hashes=num_hashes,
+            num_bands=num_bands,
+            shingle_size=shingle_size,
+            tokenizer=tokenizer,
+        )
 
 
 _BUILDERS: dict[str, Builder] = {

@@ -18,6 +18,7 @@ from ..indexes.list_element.upkeep import optimize_list_element
 from ..indexes.manifest import read_indexes
 from ..indexes.minhash_lsh.details import KIND as MINHASH_LSH
 from ..indexes.minhash_lsh.upkeep import optimize_minhash_lsh
+from ..indexes.progress import elapsed
 
 
 class _Optimizer(Protocol):
@@ -50,7 +51,8 @@ def optimize_index(dataset: LanceDataset, name: str | None, *, progress: bool) -
             if index.kind in _OPTIMIZERS:
                 _OPTIMIZERS[index.kind](dataset, index.name, progress=progress)
             else:
-                _optimize_native(dataset, index.name)
+                with elapsed(f"indexing {index.name}", progress):
+                    _optimize_native(dataset, index.name)
     return dataset.checkout_version(dataset.latest_version)
 
 

@@ -213,12 +213,13 @@ class LanceSessionContext(SessionContext):
 
         `kind` is LABEL_LIST, or LIST_ELEMENT with `keys`, the names of one field or more of
         the structs in a list column, in key order; also with `fragment_ids`, the fragments to
-        index (all), `sort_memory`, the bytes that are sorted at once (256 MiB), and `progress`,
-        a bar on a terminal (True); or MINHASHLSH with `num_hashes` (128), `num_bands` (16),
-        `shingle_size` (3) and `tokenizer`, Lance's settings such as `{"base_tokenizer": "icu"}`,
-        see `indexes.minhash_lsh.builder`. `name` is the index's, by default the column's with
-        `_idx`; `replace` allows that it exists. The index is committed to the newest version of
-        the dataset and the table moves there.
+        index (all), and `sort_memory`, the bytes that are sorted at once (256 MiB); or
+        MINHASHLSH with `num_hashes` (128), `num_bands` (16), `shingle_size` (3) and `tokenizer`,
+        Lance's settings such as `{"base_tokenizer": "icu"}`, see `indexes.minhash_lsh.builder`.
+        All take `progress` (True), a bar on a terminal; pylance, which builds the first and the
+        last kind, tells nothing of its steps, so that of these the time is shown. `name` is the
+        index's, by default the column's with `_idx`; `replace` allows that it exists. The index
+        is committed to the newest version of the dataset and the table moves there.
 
         Raises InvalidArgumentError for an unknown table, column, kind or parameter, a column
         that the kind does not take, a taken name, and a table fixed at a version.
@@ -254,8 +255,8 @@ class LanceSessionContext(SessionContext):
         optimize; a label list index whose column was rewritten in place is built again, which
         pylance would not do. Queries go on meanwhile. Each index is committed in one step to the
         newest version of the dataset, and the table moves there; an upkeep that ends before that
-        leaves the table as it was. `progress` shows a bar on a terminal; of what pylance does it
-        tells nothing.
+        leaves the table as it was. `progress` shows a bar on a terminal, and of what pylance does
+        the time that it takes.
 
         Raises InvalidArgumentError for an unknown table or index and a table fixed at a
         version, UnusableIndexError for an index whose column or keys are gone,

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import Any, Final, TypeVar
 
 from tqdm import tqdm
 
 from .cancellation import stop_asked
 
 Item = TypeVar("Item")
+
+_SECONDS: Final = 0.5
 
 
 class Progress:
@@ -48,3 +52,27 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         self._bar.close()
+
+
+@contextmanager
+def elapsed(what: str, shown: bool) -> Iterator[None]:
+    """Shows how long work takes that tells nothing of its steps; quiet where a bar would be."""
+    line: tqdm[Any] = tqdm(
+        desc=what, bar_format="{desc}: {elapsed}", disable=None if shown else True
+    )
+    done = Event()
+
+    def tick() -> None:
+        while not done.wait(_SECONDS):
+            line.refresh()
+
+    ticking = Thread(target=tick, name="datafusion-lance", daemon=True)
+    if not line.disable:
+        ticking.start()
+    try:
+        yield
+    finally:
+        done.set()
+        if ticking.is_alive():
+            ticking.join()
+        line.close()

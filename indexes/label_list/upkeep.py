@@ -11,6 +11,7 @@ from ..conflicts import FASTER, with_retries
 from ..dataset_files import local_folder
 from ..errors import UnusableIndexError
 from ..manifest import LanceIndex, absolute
+from ..progress import elapsed
 from ..snapshot import Snapshot
 from .reader import KIND
 
@@ -19,7 +20,7 @@ MOST_SEGMENTS: Final = 8
 
 
 def optimize_label_list(dataset: lance.LanceDataset, name: str, *, progress: bool = True) -> None:
-    """Index what the label list index `name` does not cover; pylance shows no `progress`.
+    """Index what the label list index `name` does not cover; `progress` shows the time it takes.
 
     pylance goes by what the index claims, and an index goes on claiming fragments of which the
     column was rewritten in place. Where it does, it is built again: otherwise they would stay
@@ -29,13 +30,13 @@ def optimize_label_list(dataset: lance.LanceDataset, name: str, *, progress: boo
     Raises `LanceIndexError` where other writers were faster every time; whatever else pylance
     raises comes through.
     """
-    del progress
     dataset.checkout_latest()
-    with_retries(
-        dataset,
-        lambda: _optimize(dataset, name),
-        f"index {name!r} was not optimized: {FASTER}",
-    )
+    with elapsed(f"indexing {name}", progress):
+        with_retries(
+            dataset,
+            lambda: _optimize(dataset, name),
+            f"index {name!r} was not optimized: {FASTER}",
+        )
 
 
 def _optimize(dataset: lance.LanceDataset, name: str) -> None:

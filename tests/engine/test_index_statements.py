@@ -193,9 +193,9 @@ class TestCreateIndex:
                 r"CREATE INDEX with INCLUDE \(id\)",
             ),
             (
-                "ON images USING label_list (tags) WITH (progress = 1)",
+                "ON images USING label_list (tags) WITH (num_bands = 4)",
                 InvalidArgumentError,
-                "^progress: got 1, takes nothing",
+                "^num_bands: got 4, takes nothing",
             ),
             (
                 "ON images USING list_element (detections.label) WITH (a, b = 1)",

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from datafusion_lance.indexes.cancellation import CancelledError, cancellable, uninterrupted
-from datafusion_lance.indexes.progress import Progress
+from datafusion_lance.indexes.progress import Progress, elapsed
 
 
 def interrupt() -> None:
@@ -126,11 +126,27 @@ def test_other_threads_have_no_interrupts() -> None:
         assert thread.submit(cancellable, threading.get_ident).result() != threading.get_ident()
 
 
-def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
+
+@pytest.mark.parametrize(
+    ("stream", "shown", "says"),
+    [(Terminal(), True, True), (Terminal(), False, False), (io.StringIO(), True, False)],
+)
+def test_a_terminal_shows_the_time_of_work_without_steps(
+    monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, shown: bool, says: bool
+) -> None:
+    monkeypatch.setattr(sys, "stderr", stream)
+    before = threading.active_count()
+    with elapsed("working", shown):
+        assert threading.active_count() == before + says
+    assert ("working: 00:00" in stream.getvalue()) == says
+    assert threading.active_count() == before
+
+
+def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     for stream, shown, says in ((Terminal(), True, True), (Terminal(), False, False)):
         monkeypatch.setattr(sys, "stderr", stream)
         with Progress("working", None, "rows", shown) as made:
