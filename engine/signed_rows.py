@@ -45,7 +45,7 @@ class SignedRows:
         if num_bands is None:
             return rows
         # A band's key is a hash of its values.
-        bands = equal.reshape(len(equal), num_bands, -1)
+        bands = equal.reshape(len(equal), num_bands, equal.shape[1] // num_bands)
         return rows[bands.all(axis=2).any(axis=1)]
 
     def among(self, rows: RowSet) -> SignedRows:

@@ -228,6 +228,24 @@ def test_modes(path: Path, tmp_path: Path) -> None:
     assert indexed == [one for one in every if one < 100]
 
 
+@pytest.mark.parametrize("texts", [[None, " "], [QUERY, "unlike"], [QUERY, None]])
+def test_none_of_the_rows_without_index_counts(
+    path: Path, tmp_path: Path, texts: list[str | None]
+) -> None:
+    """None of them has a signature, or passes the filter."""
+    copy = shutil.copytree(path, tmp_path / "docs.lance")
+    added = copies().slice(0, 2).set_column(0, "id", pa.array([100, 101]))
+    place = added.schema.get_field_index("text")
+    lance.write_dataset(added.set_column(place, "text", pa.array(texts)), copy, mode="append")
+    session = session_of(copy)
+    for mode in ("'approximate'", "'exhaustive'"):
+        assert ids(session, select(4, "'id < 100'", mode)) == [0, 1, 2, 3]
+        if texts[1] is None:
+            assert ids(session, select(4, "'id <> 100'", mode)) == [0, 1, 2, 3]
+    if texts[0] is None:
+        assert ids(session, select(4)) == [0, 1, 2, 3]
+
+
 def test_rows_without_index_are_signed_once_for_a_version(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
